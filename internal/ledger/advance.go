@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -97,8 +96,8 @@ func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 // first, because the units that a hold returns may expire with their grant.
 func (b *Book) step(due, until, now time.Time, j *[]Entry) error {
 	for _, h := range b.Holds {
-		if n := h.Open(); n > 0 && !h.ExpiresAt.After(due) {
-			b.giveBack(j, h, n, ReturnForfeit, systemID("hold-expire", b.BalanceKey, fmt.Sprint(h.HoldID, "/", h.Line)), due, now)
+		if h.Open() > 0 && !h.ExpiresAt.After(due) {
+			b.endLine(j, h, due, now)
 		}
 	}
 	closes := !b.End.After(due)

@@ -27,6 +27,7 @@ type sources struct {
 	own      *Book
 	overflow *Book       // nil: there is none, or it is not needed
 	price    price.Ratio // how many units of the overflow meter pay for units of own's meter
+	hold     *payment    // what the hold that is captured has paid so far; nil: there is no hold, or the price is whole
 	subject  *Book       // nil: no cap
 	overage  int64       // units of overage that are still allowed
 }
@@ -36,7 +37,7 @@ type allocation struct {
 	units    int64 // units of the item's meter that are charged: own + overflow + overage
 	own      int64 // units from own grants
 	overflow int64 // units of the item's meter that the overflow meter pays for
-	cost     int64 // units that the overflow meter pays: overflow x price, rounded up
+	cost     int64 // units that the overflow meter pays: see sources.cost
 	overage  int64
 	drained  int64 // use beyond all sources that a drain records as overage
 }
@@ -102,9 +103,8 @@ func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (
 	return refused, nil
 }
 
-// allocate divides amount among the sources, up to the units that they have. The cost of an item is rounded up once,
-// to a whole unit of the overflow meter. The number of units that the overflow meter can still pay for is rounded
-// down.
+// allocate divides amount among the sources, up to the units that they have. The number of units that the overflow
+// meter can still pay for is rounded down.
 func (s *sources) allocate(amount int64) allocation {
 	var a allocation
 	if s.subject != nil {
@@ -113,13 +113,22 @@ func (s *sources) allocate(amount int64) allocation {
 	a.own = min(amount, s.own.Remaining())
 	rest := amount - a.own
 	if s.overflow != nil {
-		a.overflow = min(rest, s.price.MaxUnits(s.overflow.Remaining()))
-		a.cost = s.price.Cost(a.overflow)
+		a.overflow = min(rest, s.price.MaxUnits(s.overflow.Remaining()+s.hold.taken())-s.hold.used())
+		a.cost = s.cost(a.overflow)
 		rest -= a.overflow
 	}
 	a.overage = min(rest, s.overage)
 	a.units = a.own + a.overflow + a.overage
 	return a
+}
+
+// cost returns the units of the overflow meter that pay for n units of the item: the price of all units that the
+// overflow meter pays for, rounded up once to a whole unit, less what a hold has paid before.
+func (s *sources) cost(n int64) int64 {
+	if n == 0 {
+		return 0
+	}
+	return max(0, s.price.Cost(s.hold.used()+n)-s.hold.taken())
 }
 
 // available returns the most units of the item's meter that could be charged now.
@@ -144,7 +153,10 @@ func (s *sources) books() [3]*Book { return [...]*Book{s.own, s.overflow, s.subj
 func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) []Draw {
 	first := len(b.journal)
 	draws := s.own.draw(&b.journal, b.Now, a.own, Entry{Kind: EntryDebit, Item: item})
-	if a.overflow > 0 {
+	switch {
+	case a.overflow > 0 && s.hold != nil:
+		b.captureOverflow(s, a)
+	case a.overflow > 0:
 		draws = append(draws, b.chargeOverflow(s, a, item)...)
 	}
 	if a.overage+a.drained > 0 {

@@ -155,8 +155,8 @@ func (b *Book) futureChanges() (sum int64, changes []change) {
 		}
 	}
 	for _, h := range b.Holds {
-		if g := active[h.Grant]; g != nil && h.Open() > 0 && h.ExpiresAt.Before(g.ExpiresAt) {
-			comes(h.ExpiresAt, g.ExpiresAt, h.Open())
+		if g := active[h.Grant]; g != nil && h.Free() > 0 && h.ExpiresAt.Before(g.ExpiresAt) {
+			comes(h.ExpiresAt, g.ExpiresAt, h.Free())
 		}
 	}
 	if b.End.Before(period.Forever) {

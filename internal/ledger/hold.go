@@ -101,12 +101,21 @@ type HoldLine struct {
 	Returned  int64
 	ExpiresAt time.Time
 
+	// The fields below are used only if Per is not 1. See payment. Lines that an older version wrote have no PaysFor.
+	PaysFor  string // the item's meter
+	Deferred int64  // reserved units, 0 or 1, that captures have used; the end of the hold captures them
+	Refunded int64  // captured units that refunds gave back
+	Beyond   int64  // on a payment's first line: units of the item captured beyond the hold, less refunded ones
+
 	isNew   bool
 	changed bool
 }
 
 // Open returns the units that are still reserved.
 func (h *HoldLine) Open() int64 { return h.Amount - h.Captured - h.Returned }
+
+// Free returns the units that come back if the hold ends without further captures.
+func (h *HoldLine) Free() int64 { return h.Open() - h.Deferred }
 
 // holdDetail is the detail of the entries of hold operations. The first entry also carries the answer.
 type holdDetail struct {
@@ -116,6 +125,15 @@ type holdDetail struct {
 	Answer json.RawMessage `json:"answer,omitempty"`
 	// Overflow is set on entries of an overflow meter.
 	Overflow *price.Payment `json:"overflow,omitempty"`
+}
+
+// holdOf returns the id of the hold that an entry names in its detail, empty when it names none.
+func holdOf(e *Entry) string {
+	var d holdDetail
+	if e.Detail == nil || json.Unmarshal(e.Detail, &d) != nil {
+		return ""
+	}
+	return d.Hold
 }
 
 // ID implements Operation.
@@ -224,7 +242,7 @@ func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*errcod
 	first := len(b.journal)
 	b.reserve(s.own, row, HoldLine{Item: int32(i), Price: 1, Per: 1}, a.own, lines)
 	if a.cost > 0 {
-		l := HoldLine{Item: int32(i), Price: s.price.Units, Per: s.price.Per}
+		l := lineAt(i, item.Meter, s.price)
 		if !s.price.IsWhole() {
 			l.Paid = a.overflow
 		}

@@ -113,7 +113,7 @@ func (h *HoldChange) decide(b *Batch, c *Call) error {
 		return err
 	}
 	if refused != nil {
-		return b.refuseItem(c, h.deniedItem(refused), row.Subject, nil, refused)
+		return b.refuseItem(c, h.deniedItem(row, refused), row.Subject, nil, refused)
 	}
 	row.changed = true
 	b.answerHold(c, row, first, h.draws(b, row, first), nil)
@@ -121,10 +121,10 @@ func (h *HoldChange) decide(b *Batch, c *Call) error {
 }
 
 // deniedItem returns the item that e denies, nil when e denies no item.
-func (h *HoldChange) deniedItem(e *errcode.Error) *Item {
+func (h *HoldChange) deniedItem(row *HoldRow, e *errcode.Error) *Item {
 	denial := DenialOf(e)
 	for i := range h.Items {
-		if denial != nil && h.Items[i].Meter == denial.Limiting.Meter {
+		if denial != nil && h.Items[i].Meter == row.Items[denial.Item].Meter {
 			return &h.Items[i]
 		}
 	}
@@ -149,6 +149,7 @@ func (h *HoldChange) apply(b *Batch, row *HoldRow, lines []*HoldLine) (*errcode.
 	for _, l := range lines {
 		b.save(b.Books[l.BalanceKey])
 	}
+	b.adopt(row)
 	switch h.Action {
 	case ActionExtend:
 		b.endAfter(row, lines, h.TTL)
@@ -176,9 +177,15 @@ func (row *HoldRow) captured() int64 {
 	return sum
 }
 
-// release gives the units that lines still reserve back to their grants.
+// release captures the deferred units of lines, and gives the other units that they still reserve back to their
+// grants.
 func (b *Batch) release(lines []*HoldLine, policy ReturnPolicy) {
 	for _, l := range lines {
+		if l.Deferred > 0 {
+			paid := price.Payment{For: l.PaysFor}.At(l.ratio())
+			b.captureLine(l, min(l.Deferred, l.Open()), &paid)
+			l.Deferred = 0
+		}
 		if n := l.Open(); n > 0 {
 			b.Books[l.BalanceKey].giveBack(&b.journal, l, n, policy, "", b.Now, b.Now)
 		}
@@ -196,7 +203,9 @@ func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*errcod
 			continue
 		}
 		part := min(amount, row.heldUnits(lines, i))
-		h.captureItem(b, row, i, part, lines)
+		if refused, err := h.captureItem(b, row, i, part, lines); refused != nil || err != nil {
+			return refused, err
+		}
 		row.Items[i].Captured += amount
 		if extra := amount - part; extra > 0 {
 			if refused, err := h.captureBeyond(b, row, i, extra); refused != nil || err != nil {
@@ -209,7 +218,7 @@ func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*errcod
 			return errcode.Errorf(errcode.InvalidArgument, itemField(i, "meter"), "hold %q has no item of meter %q", row.ID, h.Items[i].Meter), nil
 		}
 	}
-	if h.Final || len(h.Items) == 0 {
+	if h.Final || len(h.Items) == 0 || row.nothingHeld(lines) {
 		b.release(lines, h.Return)
 	}
 	left := int64(0)
@@ -221,6 +230,17 @@ func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*errcod
 		row.Status = HoldCaptured
 	}
 	return nil, nil
+}
+
+// nothingHeld reports whether no unit of any item is reserved. Lines at a price that is not a whole number may still
+// reserve a unit then, after a refund.
+func (row *HoldRow) nothingHeld(lines []*HoldLine) bool {
+	for i := range row.Items {
+		if row.heldUnits(lines, i) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // amountFor returns how much of item i to capture, and false when the capture does not name it.
@@ -239,7 +259,7 @@ func (h *HoldChange) amountFor(row *HoldRow, i int, lines []*HoldLine) (int64, b
 
 // captureItem captures units of item i from the tenant's lines, in the order in which the lines were reserved. It
 // captures the same number of units from the subject's lines.
-func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lines []*HoldLine) {
+func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lines []*HoldLine) (*errcode.Error, error) {
 	meter := row.Items[i].Meter
 	tenant, subject, cost := units, units, int64(-1)
 	for _, l := range lines {
@@ -251,46 +271,22 @@ func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lin
 			subject -= b.captureLine(l, min(subject, l.Open()), nil)
 		case l.Meter == meter:
 			tenant -= b.captureLine(l, min(tenant, l.Open()), nil)
+		case l.Per > 1:
+			p := paymentOf(row, i, b.Books[l.BalanceKey], l.ratio())
+			if refused, err := h.capturePayment(b, p, tenant); refused != nil || err != nil {
+				return inItem(refused, i), err
+			}
+			tenant = 0
 		default:
 			paid := price.Payment{For: meter}.At(l.ratio())
 			if cost < 0 {
-				cost = h.captureCost(row, i, tenant, lines)
-				paid.Units = tenant          // only the first of several lines records the units
-				if cost == 0 && tenant > 0 { // an earlier capture took the unit that pays for this part
-					b.enter(b.Books[l.BalanceKey], captureEntry(l, 0, &paid))
-				}
+				cost = l.ratio().Cost(tenant)
+				paid.Units = tenant // only the first of several lines records the units
 			}
 			cost -= b.captureLine(l, min(cost, l.Open()), &paid)
 		}
 	}
-}
-
-// captureCost returns how many units a capture of units of item i takes from the lines of the overflow meter. All
-// captures of a hold together cost the price of all their units, rounded up once. While units stay reserved, one unit
-// of the overflow meter stays reserved as well, because a hold is active only while a line is open. The final
-// capture, and the capture of the last unit, takes that unit if the rounding requires it.
-func (h *HoldChange) captureCost(row *HoldRow, i int, units int64, lines []*HoldLine) int64 {
-	var first *HoldLine
-	open := int64(0)
-	for _, l := range lines {
-		if int(l.Item) == i && l.Subject == "" && l.Meter != row.Items[i].Meter {
-			if first == nil {
-				first = l
-			}
-			open += l.Open()
-		}
-	}
-	r := first.ratio()
-	if r.IsWhole() {
-		return r.Cost(units)
-	}
-	whole := r.Cost(first.Paid)
-	left := min(first.Paid, row.Items[i].Amount-row.Items[i].Captured) - units // units of the item that stay reserved
-	due := r.Cost(first.Paid - left)
-	if left > 0 && !h.Final {
-		due = min(due, whole-1)
-	}
-	return max(0, due-(whole-open))
+	return nil, nil
 }
 
 // ratio returns the price of a line.
@@ -310,10 +306,15 @@ func (b *Batch) captureLine(l *HoldLine, n int64, paid *price.Payment) int64 {
 		return 0
 	}
 	book := b.Books[l.BalanceKey]
-	l.Captured, l.changed = l.Captured+n, true
-	book.holdOn(l.Grant, -n)
+	book.takeLine(l, n)
 	b.enter(book, captureEntry(l, n, paid))
 	return n
+}
+
+// takeLine makes n reserved units of a line captured units. The caller writes the entry.
+func (b *Book) takeLine(l *HoldLine, n int64) {
+	l.Captured, l.changed = l.Captured+n, true
+	b.holdOn(l.Grant, -n)
 }
 
 // captureBeyond charges the units of a capture that exceed the held units, as a debit does.
@@ -326,12 +327,15 @@ func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (
 	if refused != nil || err != nil {
 		return inItem(refused, i), err
 	}
+	if s.overflow != nil && !s.price.IsWhole() {
+		s.hold = paymentOf(row, i, s.overflow, s.price)
+	}
 	b.save(s.own, s.overflow, s.subject)
 	a := s.allocate(extra)
 	if a.units < extra {
 		return s.deny(i, extra, b.Now)
 	}
-	if !s.canDraw(&a) {
+	if !s.canDraw(&a) || s.hold != nil && !s.overflow.loaded {
 		return nil, errNotLoaded
 	}
 	b.charge(s, &a, int32(i), extra)

@@ -114,6 +114,20 @@ type Located struct {
 	Operations map[OperationRef][]Entry // by line
 }
 
+// RefundedHolds lists the holds of captures that are to be refunded and that pay at a price that is not a whole number.
+// A refund depends on all lines of such a hold.
+func (f *Located) RefundedHolds() []HoldKey {
+	var out []HoldKey
+	for _, entries := range f.Operations {
+		for i := range entries {
+			if paid := overflowOf(&entries[i]); paid != nil && paid.Per > 1 && holdOf(&entries[i]) != "" {
+				out = append(out, HoldKey{entries[i].Tenant, holdOf(&entries[i])})
+			}
+		}
+	}
+	return out
+}
+
 // NamedGrants lists the grants to which refunds may return units. The store reads them even if they are no longer open.
 func (f *Located) NamedGrants() []GrantKey {
 	var out []GrantKey

@@ -74,7 +74,7 @@ func (b *Book) leftAtEnd() int64 {
 	}
 	for _, h := range b.Holds {
 		if ending[h.Grant] && !h.ExpiresAt.After(b.End) {
-			left += h.Open()
+			left += h.Free()
 		}
 	}
 	return left

@@ -220,9 +220,10 @@ type refundable struct {
 // pricedEntry is one charge to an overflow meter. The cost of its units is rounded once, for any number of grants
 // that pay it.
 type pricedEntry struct {
-	at    int   // index of its first entry in refundable.entries
-	units int64 // units of the item that can still be refunded
-	left  int64 // units of the overflow meter that were not refunded
+	at    int      // index of its first entry in refundable.entries
+	units int64    // units of the item that can still be refunded
+	left  int64    // units of the overflow meter that were not refunded
+	hold  *payment // if a capture made the charge: what its hold pays; left is not used then
 }
 
 // items lists the items of the operation that can be refunded.
@@ -269,7 +270,9 @@ func (it *refundable) add(b *Batch, e *Entry) {
 		it.meter = o.For
 		if o.Per > 1 {
 			it.addPriced(o.Units, b.Targets.Refunds[e.key()])
-			it.priced[len(it.priced)-1].left += left
+			priced := &it.priced[len(it.priced)-1]
+			priced.left += left
+			priced.hold = b.paymentFor(e, o)
 			return
 		}
 		if it.paid == nil {
@@ -301,7 +304,7 @@ func (it *refundable) nextPriced(r price.Ratio, units int64) *pricedEntry {
 	p := it.priced[len(it.priced)-1]
 	it.priced = it.priced[:len(it.priced)-1]
 	units = min(units, p.units)
-	return &pricedEntry{at: p.at, units: units, left: max(0, p.left-r.Cost(p.units-units))}
+	return &pricedEntry{at: p.at, units: units, left: max(0, p.left-r.Cost(p.units-units)), hold: p.hold}
 }
 
 // refundUnits records a refund of units of the item that e paid for. The refund may return no unit of e itself.
@@ -317,6 +320,45 @@ func (r *Refund) refundUnits(b *Batch, e *Entry, units int64) {
 	b.Targets.Refunds[k].changed, book.changed = true, true
 	d.Units = units
 	b.enter(book, Entry{Kind: EntryRefund, Grant: e.Grant, Source: e.Source, Item: e.Item, Detail: mustJSON(d)})
+}
+
+// refundPayment gives back the units of the overflow meter that the hold's other captured units do not cost. The last
+// lines of the hold come first, whichever capture has drawn them. The Return policy applies to all lines together whose
+// grants have ended.
+func (r *Refund) refundPayment(b *Batch, e *Entry, now *pricedEntry, out *RefundItem) {
+	p := now.hold
+	if p == nil || now.units == 0 {
+		return
+	}
+	book := b.Books[e.BalanceKey]
+	p.lines[0].Beyond, p.lines[0].changed = p.lines[0].Beyond-now.units, true
+	cost := p.lines[0].ratio().Cost(max(0, p.used()))
+	back := max(0, p.taken()-cost)
+	p.defers(min(1, max(0, cost-p.taken())))
+	b.Targets.Refunds[e.key()].Amount += back
+	entry := Entry{Kind: EntryRefund, Item: e.Item}
+	ended := entry
+	for _, l := range slices.Backward(p.lines) {
+		n := min(back, l.Captured-l.Refunded)
+		if n == 0 {
+			continue
+		}
+		back -= n
+		l.Refunded, l.changed = l.Refunded+n, true
+		entry.Grant, entry.Source = l.Grant, l.Source
+		if g := book.grant(l.Grant); g != nil && book.takesReturns(g, b.Now) {
+			r.giveBack(b, book, entry, e, n, out)
+			continue
+		}
+		if ended.Amount == 0 {
+			ended.Grant, ended.Source = l.Grant, l.Source
+		}
+		ended.Amount += n
+	}
+	if ended.Amount > 0 {
+		r.giveBack(b, book, ended, e, ended.Amount, out)
+	}
+	book.refresh()
 }
 
 // left returns how much of an entry can still be refunded.
@@ -345,9 +387,12 @@ func (r *Refund) refundItem(b *Batch, it refundable, units int64) RefundItem {
 				now = it.nextPriced(o.Ratio(), tenant)
 				tenant -= now.units
 			}
-			now.left -= r.refundEntry(b, e, min(left, now.left), &out)
+			if now.hold == nil {
+				now.left -= r.refundEntry(b, e, min(left, now.left), &out)
+			}
 			if now.at == i {
 				r.refundUnits(b, e, now.units)
+				r.refundPayment(b, e, now, &out)
 				now = nil
 			}
 		case o != nil:

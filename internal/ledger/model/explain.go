@@ -126,9 +126,12 @@ func (m *Model) hash(seed maphash.Seed, done uint64, operations []string) uint64
 		slices.SortFunc(grants, func(a, b grant) int { return strings.Compare(a.id, b.id) })
 		fmt.Fprint(&h, grants)
 	}
+	for _, id := range slices.Sorted(maps.Keys(m.holds)) {
+		fmt.Fprint(&h, id, m.holds[id].captured, m.holds[id].tabs)
+	}
 	for _, id := range operations {
 		if op := m.ops[id]; op != nil {
-			fmt.Fprint(&h, op.body, op.parts)
+			fmt.Fprint(&h, op.body, op.parts, op.groups)
 		}
 	}
 	return h.Sum64()

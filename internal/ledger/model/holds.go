@@ -19,7 +19,7 @@ func (m *Model) hold(h *ledger.Hold) string {
 	for i, item := range h.Items {
 		row.meters = append(row.meters, item.Meter)
 		row.captured = append(row.captured, 0)
-		own, over, _ := m.allocate(item.Meter, h.Subject, item.Amount)
+		own, over, _ := m.allocate(item.Meter, h.Subject, item.Amount, tab{})
 		row.asked, row.bought = append(row.asked, item.Amount), append(row.bought, over)
 		if own+over < item.Amount {
 			m.deny(item.Meter, h.Subject, item.Amount, own+over)
@@ -69,7 +69,7 @@ func (m *Model) heldUnits(id string, i int) int64 {
 		}
 		if r.price < 0 && r.per > 1 {
 			if r.left > 0 {
-				return m.holds[id].asked[i] - m.holds[id].captured[i]
+				return max(0, m.holds[id].asked[i]-m.holds[id].captured[i])
 			}
 			continue
 		}
@@ -112,6 +112,7 @@ func (m *Model) change(op *operation, c *ledger.HoldChange) string {
 		m.refuse(errcode.HoldNotActive)
 	}
 	release := func() {
+		m.payTabs(c.HoldID, func(*reservation) bool { return true })
 		for i := range m.reserves {
 			if r := &m.reserves[i]; r.hold == c.HoldID && r.left > 0 {
 				m.giveBack(r, r.left, c.Return, m.Now)
@@ -136,7 +137,11 @@ func (m *Model) change(op *operation, c *ledger.HoldChange) string {
 		}
 	case ledger.ActionCapture:
 		m.capture(c, h, op)
-		if c.Final || len(c.Items) == 0 {
+		nothing := true
+		for i := range h.meters {
+			nothing = nothing && m.heldUnits(c.HoldID, i) == 0
+		}
+		if c.Final || len(c.Items) == 0 || nothing {
 			release()
 		}
 		left = 0
@@ -168,7 +173,6 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 		}
 		part := min(amount, m.heldUnits(c.HoldID, i))
 		tenant, subject, cost := part, part, int64(-1)
-		grouped := len(op.groups)
 		for j := range m.reserves {
 			r := &m.reserves[j]
 			if r.hold != c.HoldID || r.item != i {
@@ -182,19 +186,15 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			case r.price == 1:
 				n = min(tenant, r.left)
 				tenant -= n
+			case r.per > 1:
+				if r.left > 0 {
+					m.captureTab(op, c, i, *r, tenant, h.asked[i]-h.captured[i]-part)
+					r, tenant = &m.reserves[j], 0
+				}
+				continue
 			default:
-				if cost < 0 && (r.per == 1 || r.left > 0) {
+				if cost < 0 {
 					cost = tenant * -r.price
-					if r.per > 1 {
-						cost = m.captureCost(c, h, r, i, tenant)
-					}
-					op.groups = append(op.groups, group{item: int64(i), units: tenant})
-					if cost == 0 && tenant > 0 { // the entry that states the units
-						m.balances[r.balance].entries++
-						op.parts = append(op.parts, usedPart{
-							item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, per: r.per, group: grouped,
-						})
-					}
 				}
 				n = max(0, min(cost, r.left))
 				cost -= n
@@ -207,13 +207,13 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			b.grant(r.grant).held -= n
 			b.used += n
 			op.parts = append(op.parts, usedPart{
-				item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, per: r.per, group: grouped,
+				item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, per: r.per,
 				amount: n, start: b.start,
 			})
 		}
 		h.captured[i] += amount
 		if extra := amount - part; extra > 0 {
-			m.debitItem(op, i, meter, h.subject, extra, ledger.ModeNormal)
+			m.debitItem(op, i, meter, h.subject, extra, ledger.ModeNormal, c.HoldID)
 		}
 	}
 	for _, item := range c.Items {
@@ -221,25 +221,4 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			m.refuse(errcode.InvalidArgument)
 		}
 	}
-}
-
-// captureCost returns how many units of the overflow meter a capture of units of item i takes from the hold, at the
-// price of r. All captures together cost the price of all their units, rounded up. While other units of the item are
-// reserved, one unit of the overflow meter stays reserved, unless the capture is final.
-func (m *Model) captureCost(c *ledger.HoldChange, h *hold, r *reservation, i int, units int64) int64 {
-	terms := Terms{price: -r.price, per: r.per}
-	open := int64(0)
-	for _, o := range m.reserves {
-		if o.hold == c.HoldID && o.item == i && o.price < 0 && !o.subject {
-			open += o.left
-		}
-	}
-	already := h.captured[i] - (h.asked[i] - h.bought[i]) // captured units for which the overflow meter paid
-	already = max(0, already)
-	all, total := already+units, terms.costs(h.bought[i])
-	most := total
-	if all < h.bought[i] && !c.Final {
-		most--
-	}
-	return min(terms.costs(all), most) - (total - open)
 }

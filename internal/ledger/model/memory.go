@@ -146,7 +146,8 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 			b.Stored[c.ID] = entries
 		}
 	}
-	for _, k := range slices.Concat(r.targets.Holds, r.targets.NewHolds) {
+	refunded := r.located.RefundedHolds()
+	for _, k := range slices.Concat(r.targets.Holds, r.targets.NewHolds, refunded) {
 		if row, known := s.holds[k]; known {
 			row.Items = slices.Clone(row.Items)
 			b.Targets.Holds[k] = &row
@@ -166,6 +167,13 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 	for _, n := range r.located.NamedGrants() {
 		named[n.BalanceKey] = append(named[n.BalanceKey], n.ID)
 	}
+	for k, lines := range s.lines {
+		for _, l := range lines {
+			if l.PaysFor != "" && slices.Contains(refunded, ledger.HoldKey{Tenant: l.Tenant, ID: l.HoldID}) {
+				named[k] = append(named[k], l.Grant)
+			}
+		}
+	}
 	for k, most := range r.demand() {
 		row, ok := s.balances[k]
 		if !ok {
@@ -182,7 +190,7 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 			book.Timeline = ledger.NewTimeline(k, s.History, s.Plans)
 		}
 		if needsGrants || book.MayBeCut(period.Forever) || r.all || len(named[k]) > 0 {
-			book.LoadGrants(s.openGrants(k, named[k]), s.openLines(k))
+			book.LoadGrants(s.openGrants(k, named[k]), s.linesOf(k, slices.Concat(r.targets.Holds, refunded)))
 		}
 	}
 	return b
@@ -205,10 +213,11 @@ func (s *Memory) openGrants(k ledger.BalanceKey, named []string) []*ledger.OpenG
 	return out
 }
 
-func (s *Memory) openLines(k ledger.BalanceKey) []*ledger.HoldLine {
+// linesOf returns the open hold lines of k, and all lines of the given holds.
+func (s *Memory) linesOf(k ledger.BalanceKey, holds []ledger.HoldKey) []*ledger.HoldLine {
 	var out []*ledger.HoldLine
 	for _, l := range s.lines[k] {
-		if l.Open() > 0 {
+		if l.Open() > 0 || slices.Contains(holds, ledger.HoldKey{Tenant: l.Tenant, ID: l.HoldID}) {
 			out = append(out, &l)
 		}
 	}

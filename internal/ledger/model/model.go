@@ -56,6 +56,7 @@ type hold struct {
 	captured []int64
 	asked    []int64
 	bought   []int64 // by item: units that the overflow meter pays for
+	tabs     []tab
 	subject  string
 	until    time.Time
 }
@@ -83,8 +84,13 @@ type operation struct {
 	groups       []group
 }
 
-// group is one charge to an overflow meter at a price that is not a whole number.
-type group struct{ item, units, back int64 }
+// group is one charge to an overflow meter at a price that is not a whole number. If a capture made it, the hold's tab
+// was charged.
+type group struct {
+	item, units, back int64
+	hold              string
+	tab               int
+}
 
 // usedPart is a part of a debit or capture that can be refunded.
 type usedPart struct {
@@ -118,6 +124,10 @@ func (m *Model) clone() *Model {
 	for id, h := range m.holds {
 		copied := *h
 		copied.captured, copied.asked, copied.bought = slices.Clone(h.captured), slices.Clone(h.asked), slices.Clone(h.bought)
+		copied.tabs = slices.Clone(h.tabs)
+		for i := range copied.tabs {
+			copied.tabs[i].paid = slices.Clone(h.tabs[i].paid)
+		}
 		c.holds[id] = &copied
 	}
 	c.reserves = slices.Clone(m.reserves)

@@ -12,9 +12,12 @@ import (
 )
 
 // refused is the panic that refuses an operation: the code, and for a denial also the available units.
-type refused struct{ answer string }
+type refused struct {
+	answer   string
+	unstored bool // the denial of a request that names no amounts is not stored
+}
 
-func (m *Model) refuse(code errcode.Code) { panic(refused{string(code)}) }
+func (m *Model) refuse(code errcode.Code) { panic(refused{answer: string(code)}) }
 
 // apply returns the answer to the request with key id. A repeated request gets the first answer. For a new request,
 // act works on a copy of m, which replaces m unless act refuses. With storeDenials, a denial is stored as the first
@@ -39,7 +42,7 @@ func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op 
 			for _, k := range work.Keys() {
 				m.touch(k)
 			}
-			if storeDenials && strings.Contains(answer, "available") {
+			if storeDenials && !no.unstored && strings.Contains(answer, "available") {
 				m.ops[id] = &operation{body: body, answer: answer}
 				parts := strings.Fields(answer)
 				m.balances[ledger.BalanceKey{Tenant: Tenant, Meter: parts[len(parts)-1]}].entries++
@@ -53,8 +56,8 @@ func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op 
 }
 
 // allocate divides the part of amount that can be charged, within the subject's cap. It returns units of own grants,
-// units that the overflow meter pays, and overage.
-func (m *Model) allocate(meter, subject string, amount int64) (own, over, overage int64) {
+// units that the overflow meter pays, and overage. For a capture, t is what the hold has paid before.
+func (m *Model) allocate(meter, subject string, amount int64, t tab) (own, over, overage int64) {
 	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
 	bound := amount
 	if subject != "" && b.plan != "" && b.terms.perSubject != nil {
@@ -64,7 +67,7 @@ func (m *Model) allocate(meter, subject string, amount int64) (own, over, overag
 	rest := bound - own
 	if b.plan != "" && b.terms.overflow != "" && amount > b.remaining() {
 		have := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}).remaining()
-		for over < rest && b.terms.costs(over+1) <= have {
+		for over < rest && b.terms.costs(t.used+over+1)-t.taken <= have {
 			over++
 		}
 		rest -= over
@@ -104,7 +107,7 @@ func (m *Model) deny(meter, subject string, amount, available int64) {
 	if limiting.plan != "" && !limiting.terms.once && limiting.terms.amount > 0 {
 		code = errcode.QuotaExceeded
 	}
-	panic(refused{fmt.Sprintf("%s available %d of %s", code, available, meter)})
+	panic(refused{answer: fmt.Sprintf("%s available %d of %s", code, available, meter)})
 }
 
 // refuseIfSuspended refuses new use by a suspended tenant.
@@ -120,16 +123,16 @@ func (m *Model) debit(op *operation, d *ledger.Debit) string {
 	op.refundable, op.items = true, len(d.Items)
 	answer := "ok"
 	for i, item := range d.Items {
-		answer += m.debitItem(op, i, item.Meter, d.Subject, item.Amount, d.Mode)
+		answer += m.debitItem(op, i, item.Meter, d.Subject, item.Amount, d.Mode, "")
 	}
 	return answer
 }
 
-// debitItem charges one item and returns its part of the answer.
-func (m *Model) debitItem(op *operation, i int, meter, subject string, amount int64, mode ledger.Mode) string {
+// debitItem charges one item and returns its part of the answer. For a capture beyond its hold, id is the hold.
+func (m *Model) debitItem(op *operation, i int, meter, subject string, amount int64, mode ledger.Mode, id string) string {
 	k := ledger.BalanceKey{Tenant: Tenant, Meter: meter}
 	b := m.touch(k)
-	own, over, overage := m.allocate(meter, subject, amount)
+	own, over, overage := m.allocate(meter, subject, amount, m.tabFor(id, i, b))
 	if mode == ledger.ModeDrain {
 		overage = 0
 	}
@@ -157,7 +160,9 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		draws = append(draws, fmt.Sprintf("%s:%s:%d", meter, g.source, n))
 		part(k, g, n, 1, g.source)
 	})
-	if over > 0 {
+	if over > 0 && id != "" && b.terms.per > 1 {
+		m.buyMore(op, id, i, b, over)
+	} else if over > 0 {
 		ok := ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}
 		o := m.touch(ok)
 		grouped = len(op.groups)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -122,6 +123,9 @@ func (b *balance) grant(id string) *grant {
 // event processes the events of k that are due at one instant: the ends of holds, the ends of grants, the end of the
 // period, and pending grants.
 func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
+	for _, id := range slices.Sorted(maps.Keys(m.holds)) {
+		m.payTabs(id, func(r *reservation) bool { return r.balance == k && !r.until.After(due) })
+	}
 	for i := range m.reserves {
 		if r := &m.reserves[i]; r.balance == k && r.left > 0 && !r.until.After(due) {
 			m.giveBack(r, r.left, "", due)

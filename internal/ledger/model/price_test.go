@@ -100,10 +100,9 @@ func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
 	})
 }
 
-// All captures of a hold together cost the price of the sum of their units, rounded up once. The final capture pays
-// the exact price, and the remaining credits return. Later refunds, in any order, add up to the amount that was
-// taken.
-func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
+// Captures, also of more than was held, a release, the expiry and refunds, in any order, take together the price of the
+// units that stay captured, rounded up once. While the hold is active, one credit less may be taken: it is reserved.
+func TestPrice_HoldCostsItsUnitsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := openTill(t)
@@ -111,37 +110,90 @@ func TestPrice_CapturesCostTheirUnitsOnce(t *testing.T) {
 		if reach == 0 {
 			return
 		}
-		units := rapid.Int64Range(1, reach).Draw(t, "hold")
-		err := s.do(&ledger.Hold{Tenant: Tenant, Key: s.key(), HoldID: "h", Items: []ledger.Item{{Meter: "tokens", Amount: units}}})
-		require.NoError(t, err)
-		captured, captures := int64(0), []string{}
-		final := false
-		for captured < units && !final {
-			part := rapid.Int64Range(1, units-captured).Draw(t, "capture")
-			final = rapid.IntRange(0, 3).Draw(t, "final?") == 0
-			captures = append(captures, s.key())
-			captured += part
-			err := s.do(&ledger.HoldChange{
-				Tenant: Tenant, Key: captures[len(captures)-1], HoldID: "h", Action: ledger.ActionCapture, Final: final,
-				Items: []ledger.Item{{Meter: "tokens", Amount: part}},
-			})
-			require.NoError(t, err, "capture of %d, %d of %d", part, captured, units)
-			if cost := s.price.Cost(captured); s.taken() > cost || s.taken() < cost-1 {
-				t.Fatalf("%d of %d tokens at %v were captured for %d credits", captured, units, s.price, s.taken())
-			}
+		h := priced{till: s, held: rapid.Int64Range(1, reach).Draw(t, "hold"), active: true}
+		require.NoError(t, s.do(&ledger.Hold{
+			Tenant: Tenant, Key: s.key(), HoldID: "h", TTL: time.Hour, Items: []ledger.Item{{Meter: "tokens", Amount: h.held}},
+		}))
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			h.step()
+			h.check()
 		}
-		require.True(t, s.taken() == s.price.Cost(captured),
-			"in the end %d tokens at %v have taken %d credits", captured, s.price, s.taken())
-		for len(captures) > 0 {
-			i := rapid.IntRange(0, len(captures)-1).Draw(t, "refund")
-			before := s.taken()
-			err := s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: captures[i], Amount: rapid.Int64Range(0, 9).Draw(t, "part")})
-			require.True(t, s.taken() <= before, "a refund has taken %d credits", s.taken()-before)
-			if err != nil || s.serial > 80 { // less than the part is left, or the capture is large: refund the rest
-				_ = s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: captures[i]})
-				captures = append(captures[:i], captures[i+1:]...)
-			}
+		h.end()
+		for _, c := range h.captures {
+			_ = s.do(&ledger.Refund{Tenant: Tenant, Key: s.key(), OperationID: c})
 		}
 		require.Zero(t, s.taken(), "all was refunded, and %d credits are gone", s.taken())
 	})
+}
+
+// priced is a hold of tokens that credits pay for.
+type priced struct {
+	*till
+
+	held     int64 // tokens that the hold reserved at first
+	captured int64
+	refunded int64
+	captures []string
+	active   bool
+}
+
+// step captures, refunds or ends the hold.
+func (h *priced) step() {
+	switch rapid.SampledFrom([]string{"capture", "capture", "refund", "end"}).Draw(h.t, "step") {
+	case "capture":
+		h.capture(rapid.Int64Range(1, max(1, h.held/2)).Draw(h.t, "amount"), rapid.IntRange(0, 9).Draw(h.t, "final?") == 0)
+	case "refund":
+		if len(h.captures) > 0 {
+			c := rapid.SampledFrom(h.captures).Draw(h.t, "of")
+			n := rapid.Int64Range(1, max(1, h.captured)).Draw(h.t, "part")
+			if h.do(&ledger.Refund{Tenant: Tenant, Key: h.key(), OperationID: c, Amount: n}) == nil {
+				h.refunded += n
+			}
+		}
+	case "end":
+		if rapid.IntRange(0, 4).Draw(h.t, "now?") == 0 {
+			h.end()
+		}
+	}
+}
+
+func (h *priced) capture(n int64, final bool) {
+	key, before := h.key(), h.captured
+	err := h.do(&ledger.HoldChange{
+		Tenant: Tenant, Key: key, HoldID: "h", Action: ledger.ActionCapture, Final: final, Items: []ledger.Item{{Meter: "tokens", Amount: n}},
+	})
+	if err == nil {
+		require.True(h.t, h.active, "a hold that has ended was captured")
+		h.captured += n
+		h.captures = append(h.captures, key)
+		h.active = !final && h.captured < h.held
+	}
+	enough := h.price.Cost(before+n-h.refunded)-h.taken() <= h.credit-h.taken()-h.reserved()
+	require.False(h.t, h.active && err != nil && before+n <= h.held && enough, "capture of %d, %d of %d: %v", n, before, h.held, err)
+}
+
+// reserved returns the credits that the hold reserves.
+func (h *priced) reserved() int64 {
+	return h.memory.balances[ledger.BalanceKey{Tenant: Tenant, Meter: "credits"}].Held
+}
+
+// end releases the hold or lets it expire.
+func (h *priced) end() {
+	if h.active && rapid.Bool().Draw(h.t, "release?") {
+		require.NoError(h.t, h.do(&ledger.HoldChange{Tenant: Tenant, Key: h.key(), HoldID: "h", Action: ledger.ActionRelease}))
+	} else if h.active {
+		h.now = h.now.Add(2 * time.Hour)
+		h.memory.sweep(h.t, h.now)
+	}
+	h.active = false
+	h.check()
+}
+
+func (h *priced) check() {
+	cost := h.price.Cost(h.captured - h.refunded)
+	if taken := h.taken(); taken > cost || taken < cost-1 || !h.active && taken != cost {
+		h.t.Fatalf("%d of %d tokens at %v were captured and %d refunded: %d credits are taken, not %d (active: %v)",
+			h.captured, h.held, h.price, h.refunded, taken, cost, h.active)
+	}
+	require.True(h.t, h.active || h.reserved() == 0, "%d credits are still reserved", h.reserved())
 }

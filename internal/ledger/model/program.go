@@ -24,7 +24,9 @@ type Program struct {
 	Now    time.Time
 	Sent   []Request // earlier requests, which can be sent again
 	Sticky bool      // denials are stored
+	paid   bool      // credits pay for most calls, at a price that is not a whole number, and most requests are about holds
 	serial int
+	holds  int // number in the id of the newest hold
 	grants []string // ids that earlier batches have issued
 	debits []string // ids of operations in earlier batches that can be refunded
 	fresh  struct{ grants, debits []string }
@@ -35,6 +37,7 @@ func Start(t *rapid.T) *Program {
 	anchor := time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
 	birth := anchor.Add(time.Duration(rapid.IntRange(0, 7200).Draw(t, "birth")) * time.Second)
 	p := &Program{T: t, Memory: newMemory(), Model: newModel(anchor, birth), Now: birth, Sticky: rapid.Bool().Draw(t, "sticky")}
+	p.paid = rapid.IntRange(0, 3).Draw(t, "paid?") == 0
 	for _, plan := range []string{"small", "large"} {
 		p.Publish(plan, p.DrawTerms(), p.Now.Add(-time.Hour))
 	}
@@ -65,9 +68,14 @@ func (p *Program) DrawTerms() map[string]Terms {
 			calls.per = rapid.Int64Range(2, 7).Draw(t, "per")
 		}
 	}
-	meters := map[string]Terms{"calls": calls}
-	if rapid.Bool().Draw(t, "credits in plan") {
-		meters["credits"] = Terms{amount: rapid.Int64Range(0, 10).Draw(t, "credits")}
+	meters, least, most := map[string]Terms{"calls": calls}, int64(0), int64(10)
+	if p.paid {
+		least, most, calls.perSubject = 20, 60, nil
+		calls.amount, calls.overflow, calls.price, calls.per = calls.amount/8, "credits", calls.price|1, 2*(calls.per/2)+2
+		meters["calls"] = calls
+	}
+	if p.paid || rapid.Bool().Draw(t, "credits in plan") {
+		meters["credits"] = Terms{amount: rapid.Int64Range(least, most).Draw(t, "credits")}
 	}
 	if rapid.Bool().Draw(t, "trial in plan") {
 		meters["trial"] = Terms{amount: rapid.Int64Range(0, 10).Draw(t, "trial"), once: true}

@@ -96,6 +96,9 @@ func (op *operation) priced(item int) map[int]int64 {
 // refundItem gives units of an item back. The units that were drawn last come first.
 func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refund) string {
 	bought, costs := op.bought(item), map[int64]int64{}
+	first := func(i int) bool {
+		return i == 0 || op.parts[i-1].price > 0 || op.parts[i-1].per == 1 || op.parts[i-1].group != op.parts[i].group
+	}
 	tenant, subject, forfeited := units, units, int64(0)
 	priced, stay := op.priced(item), map[int]int64{} // by group: paid units, and units that stay paid
 	for i := len(op.parts) - 1; i >= 0; i-- {
@@ -109,6 +112,16 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 		case p.balance.Subject != "":
 			n = min(left, subject)
 			subject -= n
+		case p.price < 0 && p.per > 1 && op.groups[p.group].hold != "":
+			if g := &op.groups[p.group]; first(i) {
+				back := min(tenant, g.units-g.back)
+				tenant -= back
+				g.back += back
+				if back > 0 {
+					forfeited += m.refundTab(g, back, r, derivedID("regrant-", fmt.Sprint("refund/", r.Key, "/", i+1)))
+				}
+			}
+			continue
 		case p.price < 0 && p.per > 1:
 			if _, ok := stay[p.group]; !ok {
 				g := &op.groups[p.group]

@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +42,9 @@ func (p *Program) Request() Request {
 func (p *Program) RequestUnder(id string) Request {
 	subject := rapid.SampledFrom([]string{"", "", "ann", "bob"}).Draw(p.T, "subject")
 	kinds := []string{"debit", "debit", "debit", "debit", "grant", "grant", "hold", "change", "change", "refund", "adjust", "void", "extend grant"}
+	if p.paid {
+		kinds = []string{"debit", "grant", "hold", "hold", "change", "change", "change", "change", "change", "refund", "refund", "refund", "void"}
+	}
 	switch rapid.SampledFrom(kinds).Draw(p.T, "kind") {
 	case "grant":
 		return p.grantRequest(id)
@@ -88,7 +93,19 @@ func (p *Program) drawMeter() string {
 	return Meters[rapid.IntRange(0, len(Meters)-1).Draw(p.T, "meter")]
 }
 
-func (p *Program) drawHold() string { return fmt.Sprint("h", rapid.IntRange(0, 9).Draw(p.T, "hold")) }
+// drawHold returns the id of an active hold if there is one, and sometimes that of another hold or of none.
+func (p *Program) drawHold() string {
+	var active []string
+	for _, id := range slices.Sorted(maps.Keys(p.Model.holds)) {
+		if h := p.Model.holds[id]; h.state == "active" && h.until.After(p.Now) {
+			active = append(active, id)
+		}
+	}
+	if len(active) == 0 || rapid.IntRange(0, 5).Draw(p.T, "any hold?") == 5 {
+		return fmt.Sprint("h", rapid.IntRange(0, p.holds+1).Draw(p.T, "hold"))
+	}
+	return active[len(active)-1-rapid.IntRange(0, min(3, len(active)-1)).Draw(p.T, "active hold")]
+}
 
 func (p *Program) drawMinutes(most int, label string) time.Duration {
 	return time.Duration(rapid.IntRange(1, most).Draw(p.T, label)) * time.Minute
@@ -102,6 +119,9 @@ func (p *Program) drawReturn() ledger.ReturnPolicy {
 func (p *Program) drawItems(most int) []ledger.Item {
 	var out []ledger.Item
 	first := rapid.IntRange(0, len(Meters)-1).Draw(p.T, "meter")
+	if p.paid {
+		first = 0
+	}
 	for i := range rapid.IntRange(1, most).Draw(p.T, "items") {
 		out = append(out, ledger.Item{Meter: Meters[(first+i)%len(Meters)], Amount: p.drawAmount(), StoreDenial: p.Sticky})
 	}
@@ -142,7 +162,13 @@ func (p *Program) grantRequest(id string) Request {
 }
 
 func (p *Program) holdRequest(id, subject string) Request {
-	h := ledger.Hold{Tenant: Tenant, Key: id, HoldID: p.drawHold(), Subject: subject, Items: p.drawItems(2), TTL: p.drawMinutes(90, "ttl")}
+	if rapid.IntRange(0, 3).Draw(p.T, "new hold?") > 0 {
+		p.holds++
+	}
+	h := ledger.Hold{Tenant: Tenant, Key: id, HoldID: fmt.Sprint("h", p.holds), Subject: subject, Items: p.drawItems(2), TTL: p.drawMinutes(90, "ttl")}
+	if p.paid && rapid.Bool().Draw(p.T, "long?") {
+		h.TTL = ledger.HoldTTLMax
+	}
 	return newRequest(id, fmt.Sprintf("%+v", h),
 		func() *ledger.Call { c := h; return ledger.NewCall(&c) },
 		func(m *Model, _ *operation) string { return m.hold(&h) })
@@ -170,7 +196,11 @@ func (p *Program) changeRequest(id string) Request {
 func (p *Program) refundRequest(id string) Request {
 	r := ledger.Refund{Tenant: Tenant, Key: id, OperationID: "none", Return: p.drawReturn()}
 	if len(p.debits) > 0 {
-		r.OperationID = rapid.SampledFrom(p.debits).Draw(p.T, "of")
+		from := p.debits
+		if rapid.Bool().Draw(p.T, "recent?") {
+			from = from[max(0, len(from)-8):]
+		}
+		r.OperationID = rapid.SampledFrom(from).Draw(p.T, "of")
 	}
 	if rapid.Bool().Draw(p.T, "part") {
 		r.Amount = p.drawAmount()

@@ -79,6 +79,7 @@ func lineRow(h *ledger.HoldLine) ledger.HoldLine {
 	return ledger.HoldLine{
 		BalanceKey: h.BalanceKey, HoldID: h.HoldID, Line: h.Line, Item: h.Item, Grant: h.Grant, Source: h.Source, Price: h.Price, Per: h.Per, Paid: h.Paid,
 		Amount: h.Amount, Captured: h.Captured, Returned: h.Returned, ExpiresAt: h.ExpiresAt,
+		PaysFor: h.PaysFor, Deferred: h.Deferred, Refunded: h.Refunded, Beyond: h.Beyond,
 	}
 }
 

@@ -102,7 +102,7 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 		t.ledger.queueTargets(out, t.batch, &p.targets, newGrants)
 	}
 	if len(p.named) == 0 && t.ledger.need.Load() >= needLikely {
-		t.ahead = t.load(out, p.keys, p.keys, nil)
+		t.ahead = t.load(out, p, p.keys, p.keys)
 	}
 	if err := send(ctx, t.conn, out); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 	more := t.ahead
 	if more == nil {
 		out := &pgx.Batch{}
-		more = t.load(out, grants, terms, p.named)
+		more = t.load(out, p, grants, terms)
 		if err := send(ctx, t.conn, out); err != nil {
 			return err
 		}
@@ -223,11 +223,11 @@ func (t *tx) noteNeed(needed bool) {
 
 // load queues the reads of grants and terms. If terms are read, a period most likely opens, so the subscribers of its
 // event are read as well.
-func (t *tx) load(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
+func (t *tx) load(out *pgx.Batch, p *plan, grants, terms []ledger.BalanceKey) *loading {
 	if len(terms) > 0 {
 		t.subscribers.Queue(out)
 	}
-	return t.ledger.queueLoad(out, grants, terms, named)
+	return t.ledger.queueLoad(out, grants, terms, p.named, p.holds)
 }
 
 // lacks gives the book the known allowance of its plan. It reports whether a decision that draws at most `most` units

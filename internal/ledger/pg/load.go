@@ -17,8 +17,10 @@ type loading struct {
 }
 
 // queueLoad queues the reads of open grants and hold lines, of terms and plan versions, and of the named grants in
-// any state.
-func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
+// any state. Of the given holds, it also reads the lines that are not open, and for refunds the grants of these lines.
+func (l *Ledger) queueLoad(
+	out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey, holds []ledger.HoldKey,
+) *loading {
 	more := &loading{
 		grants: map[ledger.BalanceKey][]*ledger.OpenGrant{},
 		named:  map[ledger.BalanceKey][]*ledger.OpenGrant{},
@@ -28,11 +30,16 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 	if len(grants) > 0 {
 		tenants, meters, subjects := columnsOf(grants)
 		out.Queue(l.sql["OpenGrants"], tenants, meters, subjects).Query(scanGrants(more.grants))
-		out.Queue(l.sql["OpenHoldLines"], tenants, meters, subjects).Query(scanHoldLines(more.holds))
+		holdTenants, holdIDs := pairs(holds, splitHold)
+		out.Queue(l.sql["HoldLines"], tenants, meters, subjects, holdTenants, holdIDs).Query(scanHoldLines(more.holds))
 	}
 	if len(named) > 0 {
 		tenants, meters, subjects, ids := grantColumns(named)
 		out.Queue(l.sql["NamedGrants"], tenants, meters, subjects, ids).Query(scanGrants(more.named))
+		if len(holds) > 0 {
+			holdTenants, holdIDs := pairs(holds, splitHold)
+			out.Queue(l.sql["PayingGrants"], holdTenants, holdIDs).Query(scanGrants(more.named))
+		}
 	}
 	if len(terms) > 0 {
 		tenants, meters := distinct(terms)

@@ -22,6 +22,7 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 			return err
 		}
 		p.named, p.reissued = found.NamedGrants(), found.Reissued(p.calls)
+		p.holds = slices.Concat(p.targets.Holds, found.RefundedHolds())
 	}
 	p.located, p.more = found, t.ledger.learned.keysFor(p.calls)
 	return nil
@@ -73,7 +74,7 @@ func (l *Ledger) queueTargets(out *pgx.Batch, b *ledger.Batch, targets *ledger.T
 		tenants, meters, subjects, ids := grantColumns(newGrants)
 		out.Queue(l.sql["TakenGrants"], tenants, meters, subjects, ids).Query(scanTaken(b.Targets.Taken))
 	}
-	if holds := slices.Concat(targets.Holds, targets.NewHolds); len(holds) > 0 {
+	if holds := slices.Concat(targets.Holds, targets.NewHolds, b.Located.RefundedHolds()); len(holds) > 0 {
 		tenants, ids := pairs(holds, splitHold)
 		out.Queue(l.sql["Holds"], tenants, ids).Query(scanHolds(b.Targets.Holds))
 	}

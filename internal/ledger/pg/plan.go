@@ -16,6 +16,7 @@ type plan struct {
 	targets  ledger.Targets
 	named    []ledger.GrantKey // grants to which refunds may return units
 	reissued []ledger.GrantKey // grants that refunds may issue under ids made from their keys
+	holds    []ledger.HoldKey  // holds of which all lines are read
 	located  *ledger.Located   // the rows found for the targets; nil: not looked up yet
 
 	more   []ledger.BalanceKey                  // balances that decisions requested

@@ -21,7 +21,7 @@ import (
 // are empty. These plans must be fast for full tables, too. So the outer loop must go over the keys in the
 // parameters, and an index must find all other rows.
 var batchStatements = []string{
-	"LockBalances", "StoredEntries", "OpenGrants", "NamedGrants", "TakenGrants", "OpenHoldLines", "Holds", "Refunds", "HoldBalances",
+	"LockBalances", "StoredEntries", "OpenGrants", "NamedGrants", "TakenGrants", "HoldLines", "Holds", "Refunds", "HoldBalances",
 	"GrantBalances", "EntriesOfOperations", "TenantTerms", "UpdateBalances", "UpdateDrawnBalances", "UpdateGrants", "UpdateHoldLines",
 }
 
@@ -61,7 +61,7 @@ func TestChecks_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	defer conn.Release()
 	require.NoError(t, errOf(conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan")))
 	for name, ofTenants := range map[string]bool{ // true: all tables of the statement contain rows of tenants
-		"SelectBalances": true, "OpenGrants": true, "OpenHoldLines": true, "TenantTerms": true, "Clock": false, "PlanVersions": false, "WhyAbsent": false,
+		"SelectBalances": true, "OpenGrants": true, "HoldLines": true, "TenantTerms": true, "Clock": false, "PlanVersions": false, "WhyAbsent": false,
 	} {
 		plan := explain(t, conn.Conn(), name, b.sql[name])
 		for _, node := range plan.nodes {

@@ -177,7 +177,7 @@ func scanHoldLines(into map[ledger.BalanceKey][]*ledger.HoldLine) func(pgx.Rows)
 		var h ledger.HoldLine
 		_, err := pgx.ForEachRow(rows, []any{
 			&h.Tenant, &h.Meter, &h.Subject, &h.HoldID, &h.Line, &h.Item, &h.Grant, &h.Source, &h.Price, &h.Per, &h.Paid,
-			&h.Amount, &h.Captured, &h.Returned, &h.ExpiresAt,
+			&h.Amount, &h.Captured, &h.Returned, &h.ExpiresAt, &h.PaysFor, &h.Deferred, &h.Refunded, &h.Beyond,
 		}, func() error {
 			row := h
 			row.ExpiresAt = row.ExpiresAt.UTC()

@@ -333,6 +333,10 @@ func queueHolds(q map[string]string, out *pgx.Batch, c *ledger.Changes) {
 			column(lines, func(h **ledger.HoldLine) int64 { return (*h).Returned }),
 			column(lines, func(h **ledger.HoldLine) time.Time { return (*h).ExpiresAt }),
 			int64(len(lines)),
+			column(lines, func(h **ledger.HoldLine) string { return (*h).PaysFor }),
+			column(lines, func(h **ledger.HoldLine) int64 { return (*h).Deferred }),
+			column(lines, func(h **ledger.HoldLine) int64 { return (*h).Refunded }),
+			column(lines, func(h **ledger.HoldLine) int64 { return (*h).Beyond }),
 		)
 	}
 }
@@ -354,6 +358,8 @@ func queueNewHoldLines(q map[string]string, out *pgx.Batch, h []*ledger.HoldLine
 		column(h, func(h **ledger.HoldLine) int64 { return (*h).Captured }),
 		column(h, func(h **ledger.HoldLine) int64 { return (*h).Returned }),
 		column(h, func(h **ledger.HoldLine) time.Time { return (*h).ExpiresAt }),
+		column(h, func(h **ledger.HoldLine) string { return (*h).PaysFor }),
+		column(h, func(h **ledger.HoldLine) int64 { return (*h).Beyond }),
 	)
 }
 

@@ -1,7 +1,7 @@
 -- The batch transaction has up to four round trips. A plain debit needs only the second and the last.
 --   1. HoldBalances, GrantBalances, EntriesOfOperations: only for operations that name a hold, a grant or an operation.
 --   2. BEGIN, LockBalances, Clock, StoredEntries; TakenGrants, Holds and Refunds for operations that need them.
---   3. OpenGrants, NamedGrants, OpenHoldLines, TenantTerms, PlanVersions: only if a locked balance needs these rows.
+--   3. OpenGrants, NamedGrants, HoldLines, TenantTerms, PlanVersions: only if a locked balance needs these rows.
 --      Its head grant may be too small for the demand, an event is due, or its terms may have changed.
 --   4. The Insert*, Update* and Write* statements and COMMIT.
 
@@ -142,10 +142,11 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS g;
 
--- name: OpenHoldLines
--- Returns the hold lines that still reserve units on the locked balances $1..$3.
+-- name: HoldLines
+-- Returns the hold lines that still reserve units on the locked balances $1..$3, and the other lines of the holds
+-- ($4 tenants, $5 hold ids).
 SELECT h.tenant_id, h.meter, h.subject, h.hold_id, h.line, h.item, h.grant_id, h.source, h.price, h.per, h.paid,
-       h.amount, h.captured, h.returned, h.expires_at
+       h.amount, h.captured, h.returned, h.expires_at, h.pays_for, h.deferred, h.refunded, h.beyond
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 CROSS JOIN LATERAL (
     SELECT * FROM hold_lines o
@@ -153,7 +154,36 @@ CROSS JOIN LATERAL (
     -- citus: AND o.tenant_id = ANY ($1::text[])
     OFFSET 0
 ) AS h
-ORDER BY h.tenant_id, h.hold_id, h.line;
+UNION ALL
+SELECT h.tenant_id, h.meter, h.subject, h.hold_id, h.line, h.item, h.grant_id, h.source, h.price, h.per, h.paid,
+       h.amount, h.captured, h.returned, h.expires_at, h.pays_for, h.deferred, h.refunded, h.beyond
+FROM unnest($4::text[], $5::text[]) AS k (tenant_id, hold_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM hold_lines o
+    WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id AND o.captured + o.returned >= o.amount
+    -- citus: AND o.tenant_id = ANY ($1::text[])
+    OFFSET 0
+) AS h
+ORDER BY tenant_id, hold_id, line;
+
+-- name: PayingGrants
+-- Returns the grants of the holds' lines ($1 tenants, $2 hold ids) that pay at a price that is not a whole number. The
+-- balances of these lines are locked.
+SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
+       g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
+FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
+CROSS JOIN LATERAL (
+    SELECT DISTINCT o.meter, o.grant_id FROM hold_lines o
+    WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id AND o.pays_for <> ''
+    -- citus: AND o.tenant_id = ANY ($1::text[])
+    OFFSET 0
+) AS h
+CROSS JOIN LATERAL (
+    SELECT * FROM grants o
+    WHERE o.tenant_id = k.tenant_id AND o.meter = h.meter AND o.subject = '' AND o.grant_id = h.grant_id
+    -- citus: AND o.tenant_id = ANY ($1::text[])
+    OFFSET 0
+) AS g;
 
 -- name: Holds
 -- Returns the holds ($1 tenants, $2 hold ids). The balances of their lines are locked.
@@ -383,21 +413,23 @@ WHERE holds.created_at = excluded.created_at;
 -- name: InsertHoldLines
 -- Stores the lines of new holds.
 INSERT INTO hold_lines (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, per, paid, amount, captured, returned,
-                        expires_at)
+                        expires_at, pays_for, beyond)
 SELECT n.tenant_id, n.hold_id, n.line, n.item, n.meter, n.subject, n.grant_id, n.source, n.price, n.per, n.paid, n.amount, n.captured,
-       n.returned, n.expires_at
+       n.returned, n.expires_at, n.pays_for, n.beyond
 FROM unnest($1::text[], $2::text[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
-            $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::timestamptz[])
-     AS n (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, per, paid, amount, captured, returned, expires_at);
+            $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::timestamptz[], $16::text[], $17::bigint[])
+     AS n (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, per, paid, amount, captured, returned, expires_at,
+           pays_for, beyond);
 
 -- name: UpdateHoldLines
--- Writes the captured and returned amounts and the expiry of hold lines. $7 is the expected count, like the last
--- parameter of UpdateBalances.
+-- Writes what may change in hold lines. $7 is the expected count, like the last parameter of UpdateBalances.
 WITH written AS (
     UPDATE hold_lines h
-    SET captured = n.captured, returned = n.returned, expires_at = n.expires_at
-    FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::timestamptz[])
-         AS n (tenant_id, hold_id, line, captured, returned, expires_at)
+    SET captured = n.captured, returned = n.returned, expires_at = n.expires_at, pays_for = n.pays_for, deferred = n.deferred,
+        refunded = n.refunded, beyond = n.beyond
+    FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::timestamptz[], $8::text[], $9::bigint[],
+                $10::bigint[], $11::bigint[])
+         AS n (tenant_id, hold_id, line, captured, returned, expires_at, pays_for, deferred, refunded, beyond)
     WHERE h.tenant_id = n.tenant_id AND h.hold_id = n.hold_id AND h.line = n.line
     -- citus: AND h.tenant_id = ANY ($1::text[])
     RETURNING 1

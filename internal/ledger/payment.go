@@ -1,0 +1,230 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/price"
+)
+
+// payment is what a hold pays for one item at one price that is not a whole number: the hold's lines of the overflow
+// meter at this price, open or not. Captures, releases, the expiry and refunds of the hold together pay the cost of
+// the units that stay captured, rounded up once:
+//
+//	taken = cost(used), or less by the deferred unit while the hold is open
+//
+// While units of the item stay reserved, one unit of the overflow meter stays reserved with them, because a hold is
+// active only while a line is open. A capture that would take this last unit defers it. The end of the hold captures
+// the deferred unit and returns the others.
+type payment struct {
+	row   *HoldRow
+	item  int
+	lines []*HoldLine // by number
+}
+
+// paymentOf returns the payment of an item from the book of the overflow meter. It has no lines if the hold pays
+// nothing at this price, or if an older version wrote the lines.
+func paymentOf(row *HoldRow, item int, payer *Book, r price.Ratio) *payment {
+	p := &payment{row: row, item: item}
+	for _, l := range payer.Holds {
+		if l.HoldID == row.ID && int(l.Item) == item && l.PaysFor != "" && l.ratio() == r {
+			p.lines = append(p.lines, l)
+		}
+	}
+	slices.SortFunc(p.lines, func(a, b *HoldLine) int { return int(a.Line - b.Line) })
+	return p
+}
+
+// paymentFor returns the payment to which the entry e of a capture belongs, nil if e belongs to none.
+func (b *Batch) paymentFor(e *Entry, paid *price.Payment) *payment {
+	row := b.Targets.Holds[HoldKey{e.Tenant, holdOf(e)}]
+	if row == nil {
+		return nil
+	}
+	if p := paymentOf(row, int(e.Item), b.Books[e.BalanceKey], paid.Ratio()); len(p.lines) > 0 {
+		return p
+	}
+	return nil
+}
+
+// adopt completes the lines of a hold that an older version wrote or has changed since.
+func (b *Batch) adopt(row *HoldRow) {
+	for _, book := range b.Books {
+		for _, l := range book.Holds {
+			if book.Tenant != row.Tenant || l.HoldID != row.ID || l.Per == 1 {
+				continue
+			}
+			if l.PaysFor == "" {
+				l.PaysFor, l.changed = row.Items[l.Item].Meter, true
+			}
+			p := paymentOf(row, int(l.Item), book, l.ratio())
+			p.defers(min(1, max(0, l.ratio().Cost(p.used())-p.taken())))
+		}
+	}
+}
+
+// captured returns how many of the units that the hold reserved at this price were captured, refunded ones included.
+func (p *payment) captured() int64 {
+	it, reserved := &p.row.Items[p.item], p.lines[0].Paid
+	return max(0, min(it.Amount, it.Captured)-(it.Amount-reserved))
+}
+
+// used returns the units of the item that were captured at this price and not refunded.
+func (p *payment) used() int64 {
+	if p == nil || len(p.lines) == 0 {
+		return 0
+	}
+	return p.captured() + p.lines[0].Beyond
+}
+
+// taken returns the units of the overflow meter that were captured and not refunded.
+func (p *payment) taken() int64 {
+	sum := int64(0)
+	if p != nil {
+		for _, l := range p.lines {
+			sum += l.Captured - l.Refunded
+		}
+	}
+	return sum
+}
+
+// open returns the units of the overflow meter that are reserved.
+func (p *payment) open() int64 {
+	sum := int64(0)
+	for _, l := range p.lines {
+		sum += l.Open()
+	}
+	return sum
+}
+
+// defers sets the deferred unit: n is 0 or 1. The last open line keeps it.
+func (p *payment) defers(n int64) {
+	for i := len(p.lines) - 1; i >= 0; i-- {
+		l, here := p.lines[i], int64(0)
+		if l.Open() > 0 {
+			here, n = n, 0
+		}
+		if l.Deferred != here {
+			l.Deferred, l.changed = here, true
+		}
+	}
+}
+
+// capturePayment captures units of an item at a price that is not a whole number. If refunds have returned units that
+// the remaining captures need, the missing units are drawn like those of a debit.
+func (h *HoldChange) capturePayment(b *Batch, p *payment, units int64) (*errcode.Error, error) {
+	if units == 0 {
+		return nil, nil
+	}
+	first, keep := p.lines[0], int64(0)
+	if left := first.Paid - p.captured() - units; left > 0 && !h.Final {
+		keep = 1
+	}
+	due := max(0, first.ratio().Cost(p.used()+units)-p.taken())
+	take := min(due, max(0, p.open()-keep))
+	deferred := min(due-take, keep)
+	paid := p.states(units)
+	rest := take
+	for _, l := range p.lines {
+		if n := b.captureLine(l, min(rest, l.Open()), paid); n > 0 {
+			rest -= n
+			paid.Units = 0
+		}
+	}
+	p.defers(deferred)
+	if missing := due - take - deferred; missing > 0 {
+		return b.payMore(p, b.Books[first.BalanceKey], missing, paid)
+	}
+	b.stateUnits(p, paid)
+	return nil, nil
+}
+
+// states returns the statement of an entry that units of the item are paid.
+func (p *payment) states(units int64) *price.Payment {
+	paid := price.Payment{For: p.lines[0].PaysFor, Units: units}.At(p.lines[0].ratio())
+	return &paid
+}
+
+// stateUnits writes an entry without an amount if no other entry has stated the paid units: earlier captures, or the
+// end of the hold, pay for them.
+func (b *Batch) stateUnits(p *payment, paid *price.Payment) {
+	if paid.Units == 0 {
+		return
+	}
+	l := p.lines[0]
+	if i := slices.IndexFunc(p.lines, func(l *HoldLine) bool { return l.Open() > 0 }); i >= 0 {
+		l = p.lines[i]
+	}
+	b.enter(b.Books[l.BalanceKey], captureEntry(l, 0, paid))
+	paid.Units = 0
+}
+
+// payMore draws cost units of the overflow meter beyond what the hold has reserved. They become lines of the hold that
+// are captured at once. It refuses if the meter has fewer units.
+func (b *Batch) payMore(p *payment, payer *Book, cost int64, paid *price.Payment) (*errcode.Error, error) {
+	if payer.Remaining() < cost {
+		s := &sources{own: payer}
+		return s.deny(p.item, cost, b.Now)
+	}
+	if !payer.loaded {
+		return nil, errNotLoaded
+	}
+	b.save(payer)
+	last := int32(0)
+	for _, book := range b.Books {
+		for _, l := range book.Holds {
+			if book.Tenant == p.row.Tenant && l.HoldID == p.row.ID {
+				last = max(last, l.Line)
+			}
+		}
+	}
+	before := len(payer.Holds)
+	b.reserve(payer, p.row, lineAt(p.item, paid.For, paid.Ratio()), cost, &last)
+	for _, l := range payer.Holds[before:] {
+		b.captureLine(l, l.Amount, paid)
+		paid.Units = 0
+		p.lines = append(p.lines, l)
+	}
+	payer.refresh()
+	return nil, nil
+}
+
+// lineAt returns a line of an overflow meter that pays for a hold's item.
+func lineAt(item int, meter string, r price.Ratio) HoldLine {
+	l := HoldLine{Item: int32(item), Price: r.Units, Per: r.Per}
+	if !r.IsWhole() {
+		l.PaysFor = meter
+	}
+	return l
+}
+
+// endLine ends the line of a hold that expired: it captures the deferred unit and returns the others.
+func (b *Book) endLine(j *[]Entry, h *HoldLine, due, now time.Time) {
+	which := fmt.Sprint(h.HoldID, "/", h.Line)
+	if h.Deferred > 0 {
+		paid := price.Payment{For: h.PaysFor}.At(h.ratio())
+		e := captureEntry(h, h.Deferred, &paid)
+		e.OperationID, e.Line, e.EffectiveAt = systemID("hold-capture", b.BalanceKey, which), 1, due
+		b.takeLine(h, h.Deferred)
+		b.enter(j, now, e)
+		h.Deferred = 0
+	}
+	if n := h.Open(); n > 0 {
+		b.giveBack(j, h, n, ReturnForfeit, systemID("hold-expire", b.BalanceKey, which), due, now)
+	}
+}
+
+// captureOverflow charges what a capture beyond the hold draws from the overflow meter: cost units more of the
+// payment. The payment counts its units on its first line.
+func (b *Batch) captureOverflow(s *sources, a *allocation) {
+	p, paid := s.hold, s.paid(a)
+	if a.cost > 0 {
+		if refused, err := b.payMore(p, s.overflow, a.cost, paid); refused != nil || err != nil {
+			panic("ledger: units that were allocated are missing")
+		}
+	}
+	b.stateUnits(p, paid)
+	p.lines[0].Beyond, p.lines[0].changed = p.lines[0].Beyond+a.overflow, true
+}

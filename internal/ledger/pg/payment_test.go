@@ -1,0 +1,75 @@
+package pg
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// A tenant pays for calls with credits, 1 for 1,000. Its first grant has one credit, its second has twenty.
+func (b *bundle) paying() *bundle {
+	b.meter("credits")
+	b.allowance("pro", "api_calls", 0, "month", "ratio_meter = 'credits', ratio_units = 1, ratio_per = 1000")
+	b.signUp("acme", "pro")
+	for id, amount := range map[string]int64{"g1": 1, "g2": 20} {
+		g := topupOf("acme", id, "credits", amount)
+		g.GrantID, g.Priority = id, new(int32(amount))
+		mustDo(b, g)
+	}
+	return b
+}
+
+// The refund of the second capture returns the credit that the first capture took. It goes to a grant that is used up,
+// and that no entry of the second capture names.
+func TestHold_AtRatio_RefundsFollowFromAllCaptures(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).paying()
+	mustDo(b, holdOf("acme", "k1", "h1", 3000))
+	mustDo(b, capture("c1", 999))
+	mustDo(b, capture("c2", 1))
+	mustDo(b, changeOf("c3", ledger.ActionRelease))
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Used: 1})
+	refund := func(of string) ledger.RefundItem {
+		return mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r-" + of, OperationID: of}).Items[0]
+	}
+	require.Empty(t, refund("c1").Draws, "one call still costs one credit")
+	require.Equal(t, []ledger.Draw{{Grant: "g1", Source: ledger.SourceTopup, Meter: "credits", Amount: 1}}, refund("c2").Draws)
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Refunded: 1, Used: 1})
+	b.mustVerify()
+}
+
+func TestHold_AtRatio_ExpiryTakesDeferredCredit(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).paying()
+	h := holdOf("acme", "k1", "h1", 2000)
+	h.TTL = 10 * time.Minute
+	mustDo(b, h)
+	mustDo(b, capture("c1", 1500))
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Used: 1, Held: 1})
+	b.mustVerify()
+	b.rewindHolds(time.Hour)
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Used: 2})
+	b.mustDebit(&ledger.Debit{Tenant: "acme", Key: "d1", Items: []ledger.Item{{Meter: "credits", Amount: 19}}})
+	b.mustVerify()
+}
+
+// Captures of more than was held are part of the hold's sum, also after its other captures were refunded.
+func TestHold_AtRatio_CapturedBeyond_IsRoundedWithTheRest(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).paying()
+	h := holdOf("acme", "k1", "h1", 500)
+	h.Items = append(h.Items, ledger.Item{Meter: "credits", Amount: 1}) // the hold stays active
+	mustDo(b, h)
+	mustDo(b, capture("c1", 600))
+	mustDo(b, capture("c2", 900))
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Used: 2, Held: 1})
+	mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "c1", Amount: 500})
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Refunded: 1, Used: 2, Held: 1})
+	mustDo(b, capture("c3", 100))
+	mustDo(b, changeOf("c4", ledger.ActionRelease))
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Refunded: 1, Used: 3})
+	b.mustVerify()
+}
