@@ -111,14 +111,8 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 		return nil, err
 	}
 	defer pool.Close()
-	db, err := pgstore.New(pool, pgstore.Config{Target: target, Clock: agreed})
-	if err != nil {
-		return nil, err
-	}
-	store, err := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
-	if err != nil {
-		return nil, err
-	}
+	db := pgstore.New(pool, pgstore.Config{Target: target, Clock: agreed})
+	store := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
 	if prune {
 		return store.ApplyPruning(asCommand(ctx, "apply"), file, dryRun)
 	}

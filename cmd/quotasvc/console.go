@@ -18,10 +18,6 @@ func (s *service) openConsole(cfg *serviceConfig, db *pgstore.Store, keys *acces
 	if cfg.ConsoleListen == consoleOff {
 		return nil
 	}
-	sessions, err := session.NewStore(db)
-	if err != nil {
-		return err
-	}
 	provider, err := cfg.provider(s.log)
 	if err != nil {
 		return err
@@ -32,7 +28,7 @@ func (s *service) openConsole(cfg *serviceConfig, db *pgstore.Store, keys *acces
 	}
 	pages := console.New(console.Config{
 		Provider: provider, ProviderName: cfg.OIDCName, Base: cfg.ConsoleURL,
-		API: s.api, Keys: keys, Sessions: sessions, Client: forwarded.NewProxies(proxies, s.log).Client, Ancestors: frames, Once: names, Log: s.log,
+		API: s.api, Keys: keys, Sessions: session.NewStore(db), Client: forwarded.NewProxies(proxies, s.log).Client, Ancestors: frames, Once: names, Log: s.log,
 	})
 	s.drain = pages.Drain
 	if cfg.ConsoleListen == "" {

@@ -142,14 +142,7 @@ func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context,
 		return err
 	}
 	defer pool.Close()
-	db, err := pgstore.New(pool, pgstore.Config{Target: target})
-	if err != nil {
-		return err
-	}
-	keys, err := access.NewStore(db)
-	if err != nil {
-		return err
-	}
+	keys := access.NewStore(pgstore.New(pool, pgstore.Config{Target: target}))
 	err = do(asCommand(ctx, "keys"), keys)
 	e, ok := errors.AsType[*errcode.Error](err)
 	switch {
@@ -232,9 +225,5 @@ func orNone(t time.Time) *time.Time {
 
 // idKey reads the secret key with which the ids of charges and leases are signed.
 func idKey(ctx context.Context, db *pgstore.Store) (access.IDKey, error) {
-	store, err := access.NewStore(db)
-	if err != nil {
-		return access.IDKey{}, err
-	}
-	return store.IDKey(ctx)
+	return access.NewStore(db).IDKey(ctx)
 }

@@ -209,10 +209,7 @@ func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) e
 		return redactedParse(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // there is nothing left to write
-	j, err := journal.New(log)
-	if err != nil {
-		return err
-	}
+	j := journal.New(log)
 	var now time.Time
 	if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
 		return err

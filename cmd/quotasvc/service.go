@@ -186,10 +186,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	overrides, err := s.openOverrides(cfg, cat.Store)
-	if err != nil {
-		return nil, err
-	}
+	overrides := s.openOverrides(cfg, cat.Store)
 	refusals, err := s.startDenials(ctx, cfg, m, l)
 	if err != nil {
 		return nil, err
@@ -226,16 +223,12 @@ func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of http
 	if of.TrustedProxies, err = parseProxies(cfg.TrustedProxies); err != nil {
 		return err
 	}
-	if of.Status, err = s.startStatus(m, p.ledger, p.history); err != nil {
-		return err
-	}
+	of.Status = s.startStatus(m, p.ledger, p.history)
 	exists := func(ctx context.Context, tenant string) error {
 		_, err := p.catalog.Store.Tenant(ctx, tenant)
 		return err
 	}
-	if of.Links, err = link.NewStore(p.catalog.DB(), exists); err != nil {
-		return err
-	}
+	of.Links = link.NewStore(p.catalog.DB(), exists)
 	of.Log, of.Registry, of.Traced, of.LegacyHeaders, of.LinkBase = s.log, m.registry, m.traces != nil, cfg.legacyHeaders(), cfg.PortalURL
 	api, err := httpapi.New(p.gate, p.ledger, p.history, p.catalog, of)
 	if err != nil {
@@ -356,19 +349,9 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 		return nil, nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	db, err := pgstore.New(pool, pgstore.Config{Target: s.target, Clock: agreed, Away: s.away, Suspect: s.suspect})
-	if err != nil {
-		return nil, nil, err
-	}
-	store, err := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
-	if err != nil {
-		return nil, nil, err
-	}
-	keyStore, err := access.NewStore(db)
-	if err != nil {
-		return nil, nil, err
-	}
-	keys, err := access.NewDirectory(keyStore, string(cfg.AdminKey), access.Config{Log: s.log, Metrics: m.registry})
+	db := pgstore.New(pool, pgstore.Config{Target: s.target, Clock: agreed, Away: s.away, Suspect: s.suspect})
+	store := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
+	keys, err := access.NewDirectory(access.NewStore(db), string(cfg.AdminKey), access.Config{Log: s.log, Metrics: m.registry})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -382,14 +365,10 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 }
 
 // openOverrides opens the cache of the limits' overrides.
-func (s *service) openOverrides(cfg *serviceConfig, c *catalog.Store) (*override.Cache, error) {
-	store, err := override.NewStore(c, gate.CheckLimit)
-	if err != nil {
-		return nil, err
-	}
-	overrides := override.NewCache(store, override.Config{Sets: 2 * cfg.TenantsInMemory})
+func (s *service) openOverrides(cfg *serviceConfig, c *catalog.Store) *override.Cache {
+	overrides := override.NewCache(override.NewStore(c, gate.CheckLimit), override.Config{Sets: 2 * cfg.TenantsInMemory})
 	s.onStop("overrides", overrides.Stop)
-	return overrides, nil
+	return overrides
 }
 
 // startDenials starts the recorder that stores refused requests.

@@ -15,20 +15,17 @@ import (
 
 // startStatus starts the part that reports the state of the service. It reads the faults through s.shown, which show
 // sets before the first request.
-func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) (*status.Board, error) {
-	board, err := status.New(status.Config{Reports: h, Clock: l, Counted: m.registry, Log: s.log, Faults: func() []status.Fault {
+func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) *status.Board {
+	board := status.New(status.Config{Reports: h, Clock: l, Counted: m.registry, Log: s.log, Faults: func() []status.Fault {
 		var out []status.Fault
 		for _, f := range s.shown.Faults() {
 			out = append(out, status.Fault{Part: f.Part, Reason: f.Reason})
 		}
 		return out
 	}})
-	if err != nil {
-		return nil, err
-	}
 	board.Start()
 	s.onStop("status", board.Stop)
-	return board, nil
+	return board
 }
 
 // show sets the functions that report the metrics and the state of the service to operators.

@@ -40,12 +40,8 @@ type Store struct {
 }
 
 // NewStore returns a store that uses the database of db.
-func NewStore(db *pgstore.Store) (*Store, error) {
-	queries, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{db: db, queries: queries}, nil
+func NewStore(db *pgstore.Store) *Store {
+	return &Store{db: db, queries: namedsql.Must(namedsql.Plain, sqlFiles)}
 }
 
 // New describes a key that is to be created.

@@ -20,10 +20,8 @@ func BenchmarkTenant(b *testing.B) {
 	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
 	require.NoError(b, err)
 	defer pool.Close()
-	db, err := pgstore.New(pool, pgstore.Config{})
-	require.NoError(b, err)
-	store, err := NewStore(db, StoreConfig{})
-	require.NoError(b, err)
+	db := pgstore.New(pool, pgstore.Config{})
+	store := NewStore(db, StoreConfig{})
 	_, err = pool.Exec(b.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(1, $1) n`, tenants)
 	require.NoError(b, err)
 	ids := make([]string, tenants)
@@ -62,10 +60,8 @@ func BenchmarkApply(b *testing.B) {
 	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
 	require.NoError(b, err)
 	defer pool.Close()
-	db, err := pgstore.New(pool, pgstore.Config{})
-	require.NoError(b, err)
-	store, err := NewStore(db, StoreConfig{})
-	require.NoError(b, err)
+	db := pgstore.New(pool, pgstore.Config{})
+	store := NewStore(db, StoreConfig{})
 	f := &File{Plans: []Plan{{ID: "p"}}, Tenants: make([]Tenant, maxFileObjects-1)}
 	for i := range f.Tenants {
 		f.Tenants[i] = Tenant{ID: fmt.Sprint("t", i), Plan: "p"}
@@ -88,10 +84,8 @@ func BenchmarkReload(b *testing.B) {
 	pool, err := pgxpool.New(b.Context(), url)
 	require.NoError(b, err)
 	defer pool.Close()
-	db, err := pgstore.New(pool, pgstore.Config{})
-	require.NoError(b, err)
-	store, err := NewStore(db, StoreConfig{})
-	require.NoError(b, err)
+	db := pgstore.New(pool, pgstore.Config{})
+	store := NewStore(db, StoreConfig{})
 	_, err = pool.Exec(b.Context(), `INSERT INTO limits (rule, spec) SELECT 'r' || n, jsonb_build_object('rule', 'r' || n, 'per', jsonb_build_array('tenant'),
 		'kind', 'token_bucket', 'rate', '5/s', 'match', jsonb_build_object('tenant', 't' || n)) FROM generate_series(1, 20000) n`)
 	require.NoError(b, err)

@@ -31,10 +31,8 @@ func openStore(t *testing.T, url string, cfg StoreConfig) *Store {
 func openStoreWith(t *testing.T, url string, cfg StoreConfig, dbCfg pgstore.Config) *Store {
 	t.Helper()
 	dbCfg.Target = namedsql.Target(testenv.OnCitus())
-	db, err := pgstore.New(openPool(t, testenv.AsService(url)), dbCfg)
-	require.NoError(t, err)
-	store, err := NewStore(db, cfg)
-	require.NoError(t, err)
+	db := pgstore.New(openPool(t, testenv.AsService(url)), dbCfg)
+	store := NewStore(db, cfg)
 	return store
 }
 

@@ -64,14 +64,10 @@ type Store struct {
 }
 
 // NewStore returns a store of the catalogue in the database db.
-func NewStore(db *pgstore.Store, cfg StoreConfig) (*Store, error) {
-	queries, err := namedsql.LoadFor(db.Target(), sqlFiles)
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{db: db, queries: queries, cfg: cfg}
+func NewStore(db *pgstore.Store, cfg StoreConfig) *Store {
+	s := &Store{db: db, queries: namedsql.Must(db.Target(), sqlFiles), cfg: cfg}
 	s.latest.Store(&Snapshot{})
-	return s, nil
+	return s
 }
 
 // DB returns the PostgreSQL store of the catalogue. Other packages may use it for their own tables.

@@ -76,10 +76,8 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	pool, err := pgxpool.New(t.Context(), service)
 	require.NoError(t, err)
 	stop("pool", func(context.Context) error { pool.Close(); return nil })
-	db, err := pgstore.New(pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	require.NoError(t, err)
-	store, err := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: CheckLimit, CheckRules: CheckRules})
-	require.NoError(t, err)
+	db := pgstore.New(pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	store := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: CheckLimit, CheckRules: CheckRules})
 	cat := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, Heartbeat: testenv.Patience, LoadTimeout: testenv.Patience})
 	require.NoError(t, cat.Start(t.Context()))
 	stop("catalog", cat.Stop)
@@ -89,8 +87,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	require.NoError(t, err)
 	require.NoError(t, l.Start(t.Context()))
 	stop("ledger", l.Stop)
-	overrides, err := override.NewStore(store, CheckLimit)
-	require.NoError(t, err)
+	overrides := override.NewStore(store, CheckLimit)
 	cfg := Config{
 		IDKey: []byte("key of tests"), Once: claim.New(redisStore), Overrides: override.NewCache(overrides, override.Config{LoadTimeout: testenv.Patience}),
 		LoadBudget: testenv.Patience,

@@ -118,19 +118,13 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	if err := limitheaders.Check(cfg.LegacyHeaders); err != nil {
 		return nil, err
 	}
-	gauges, err := gauge.NewStore(c.DB())
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{
 		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now,
 		limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
-		keys:   cfg.Keys, overrides: cfg.Overrides, gauges: gauges, webhooks: cfg.Webhooks, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
+		keys:   cfg.Keys, overrides: cfg.Overrides, gauges: gauge.NewStore(c.DB()), webhooks: cfg.Webhooks, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		reference: reference.New(), gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}
-	if s.tenantLists, err = tenantlist.New(h, l, c.Store); err != nil {
-		return nil, err
-	}
+	s.tenantLists = tenantlist.New(h, l, c.Store)
 	s.pool.New = newRequest
 	s.echo = s.router()
 	return s, nil

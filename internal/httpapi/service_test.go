@@ -86,10 +86,8 @@ func newHandlerService(t testing.TB, change ...func(*Config)) *service {
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none") // connects at the first use
 	s.check(err)
 	s.onStop("pool", func(context.Context) error { pool.Close(); return nil })
-	db, err := pgstore.New(pool, pgstore.Config{})
-	s.check(err)
-	store, err := catalog.NewStore(db, catalog.StoreConfig{})
-	s.check(err)
+	db := pgstore.New(pool, pgstore.Config{})
+	store := catalog.NewStore(db, catalog.StoreConfig{})
 	s.serve(nil, nil, catalog.New(store, catalog.Config{}), change)
 	return s
 }
@@ -119,8 +117,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 		cfg.Overrides = s.overrides.Store
 	}
 	if cfg.Status == nil && l != nil {
-		cfg.Status, err = status.New(status.Config{Reports: h, Clock: l, Counted: cfg.Registry, Faults: func() []status.Fault { return nil }, Log: cfg.Log})
-		s.check(err)
+		cfg.Status = status.New(status.Config{Reports: h, Clock: l, Counted: cfg.Registry, Faults: func() []status.Fault { return nil }, Log: cfg.Log})
 	}
 	s.server, err = New(g, l, h, c, cfg)
 	s.check(err)
@@ -168,14 +165,11 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	cache.Start()
 	s.onStop("cache", cache.Stop)
 	pool := s.connect(databaseURL)
-	db, err := pgstore.New(pool, pgstore.Config{
+	db := pgstore.New(pool, pgstore.Config{
 		Target: namedsql.Target(testenv.OnCitus()), Clock: agreed, Timeout: testenv.Patience,
 	})
-	s.check(err)
-	store, err := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
-	s.check(err)
-	keyStore, err := access.NewStore(db)
-	s.check(err)
+	store := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
+	keyStore := access.NewStore(db)
 	s.keys, err = access.NewDirectory(keyStore, testKey, access.Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour, UnknownWait: testenv.Patience})
 	s.check(err)
 	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, OnKeys: s.keys.Changed, ReloadEvery: time.Hour, Heartbeat: testenv.Patience, LoadTimeout: testenv.Patience})
@@ -191,8 +185,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(l.Start(s.t.Context()))
 	s.onStop("ledger", l.Stop)
 	s.verifier = s.openVerifier(databaseURL)
-	overrides, err := override.NewStore(store, gate.CheckLimit)
-	s.check(err)
+	overrides := override.NewStore(store, gate.CheckLimit)
 	s.overrides = override.NewCache(overrides, override.Config{LoadTimeout: testenv.Patience})
 	s.onStop("overrides", s.overrides.Stop)
 	s.denials, err = denial.Open(s.t.Context(), denial.Config{
@@ -201,11 +194,10 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	s.onStop("denials", s.denials.Stop)
 	s.provisioner = provision.New(c, provision.Config{Plan: "signup", PerSecond: newcomersPerSecond, Clock: l}) // creates no tenants if the plan does not exist
-	s.links, err = link.NewStore(db, func(ctx context.Context, tenant string) error {
+	s.links = link.NewStore(db, func(ctx context.Context, tenant string) error {
 		_, err := store.Tenant(ctx, tenant)
 		return err
 	})
-	s.check(err)
 	s.webhooks, err = webhooks.New(webhooks.Config{Pool: pool, DB: db, AllowPrivate: true, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	s.check(err)
 	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, Provisioner: s.provisioner, Denials: s.denials, IDKey: []byte("key of tests"), LoadBudget: testenv.Patience}), l, c

@@ -37,21 +37,18 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 		t.Cleanup(pool.Close)
 		pools[i] = pool
 	}
-	db, err := pgstore.New(pools[0], pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	check(t, err)
-	c, err := catalog.NewStore(db, catalog.StoreConfig{})
-	check(t, err)
-	_, _, err = c.PutPlan(t.Context(), catalog.Plan{ID: "basic"})
+	db := pgstore.New(pools[0], pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	c := catalog.NewStore(db, catalog.StoreConfig{})
+	_, _, err := c.PutPlan(t.Context(), catalog.Plan{ID: "basic"})
 	check(t, err)
 	for _, tenant := range []string{"acme", "globex"} {
 		_, _, err = c.PutTenant(t.Context(), catalog.Tenant{ID: tenant, Plan: "basic"})
 		check(t, err)
 	}
-	s, err := NewStore(db, func(ctx context.Context, tenant string) error {
+	s := NewStore(db, func(ctx context.Context, tenant string) error {
 		_, err := c.Tenant(ctx, tenant)
 		return err
 	})
-	check(t, err)
 	return s, pools[1]
 }
 

@@ -43,12 +43,8 @@ type Store struct {
 }
 
 // NewStore returns a store that uses the database of db. exists returns an error if a tenant does not exist.
-func NewStore(db *pgstore.Store, exists func(ctx context.Context, tenant string) error) (*Store, error) {
-	queries, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{db: db, exists: exists, queries: queries}, nil
+func NewStore(db *pgstore.Store, exists func(ctx context.Context, tenant string) error) *Store {
+	return &Store{db: db, exists: exists, queries: namedsql.Must(namedsql.Plain, sqlFiles)}
 }
 
 // Create creates a link. No other method returns its secret again. It fails with errcode.InvalidArgument or

@@ -56,12 +56,8 @@ type Session struct {
 }
 
 // NewStore returns a store that uses the database of db.
-func NewStore(db *pgstore.Store) (*Store, error) {
-	queries, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{db: db, queries: queries}, nil
+func NewStore(db *pgstore.Store) *Store {
+	return &Store{db: db, queries: namedsql.Must(namedsql.Plain, sqlFiles)}
 }
 
 // Create creates a session for a key. The caller must have authenticated the secret.

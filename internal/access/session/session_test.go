@@ -33,10 +33,8 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 		t.Cleanup(pool.Close)
 		pools[i] = pool
 	}
-	db, err := pgstore.New(pools[0], pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	check(t, err)
-	s, err := NewStore(db)
-	check(t, err)
+	db := pgstore.New(pools[0], pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	s := NewStore(db)
 	return s, pools[1]
 }
 

@@ -68,12 +68,8 @@ type Store struct {
 }
 
 // NewStore returns a store of the gauges in the database db.
-func NewStore(db *pgstore.Store) (*Store, error) {
-	queries, err := namedsql.LoadFor(db.Target(), sqlFiles)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{db: db, queries: queries}, nil
+func NewStore(db *pgstore.Store) *Store {
+	return &Store{db: db, queries: namedsql.Must(db.Target(), sqlFiles)}
 }
 
 // Set makes a change of a gauge. It fails with CodeLimit if the value would rise above the limit.

@@ -40,15 +40,11 @@ func newBundle(t testing.TB) *bundle {
 		return pool
 	}
 	b := &bundle{byHand: open(url)}
-	var err error
-	db, err := pgstore.New(open(testenv.AsService(url)), pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	require.NoError(t, err)
-	b.catalog, err = catalog.NewStore(db, catalog.StoreConfig{})
-	require.NoError(t, err)
-	b.Store, err = NewStore(db)
-	require.NoError(t, err)
+	db := pgstore.New(open(testenv.AsService(url)), pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	b.catalog = catalog.NewStore(db, catalog.StoreConfig{})
+	b.Store = NewStore(db)
 	ctx := t.Context()
-	_, _, err = b.catalog.PutMeter(ctx, catalog.Meter{ID: "seats", Unit: "seat", Kind: catalog.KindGauge})
+	_, _, err := b.catalog.PutMeter(ctx, catalog.Meter{ID: "seats", Unit: "seat", Kind: catalog.KindGauge})
 	require.NoError(t, err)
 	for plan, seats := range map[string]int64{"free": 3, "pro": 10} {
 		_, _, err := b.catalog.PutPlan(ctx, catalog.Plan{ID: plan, Allowances: []catalog.Allowance{{Meter: "seats", Amount: seats, PerSubject: new(int64(2))}}})
@@ -81,8 +77,7 @@ var seats = Key{Tenant: "acme", Meter: "seats"}
 // verify verifies the whole database and returns the differences.
 func (b *bundle) verify(t testing.TB) []string {
 	t.Helper()
-	auditor, err := audit.New(b.byHand, namedsql.Target(testenv.OnCitus()))
-	require.NoError(t, err)
+	auditor := audit.New(b.byHand, namedsql.Target(testenv.OnCitus()))
 	report, err := auditor.Verify(context.Background(), audit.Options{ReadOnly: true})
 	require.NoError(t, err)
 	var found []string

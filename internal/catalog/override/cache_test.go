@@ -41,18 +41,13 @@ func newBundle(t *testing.T, change ...func(*Config)) *bundle {
 		return pool
 	}
 	b := &bundle{pool: open(testenv.AsService(url)), byHand: open(url)}
-	db, err := pgstore.New(open(testenv.AsService(url)), pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	require.NoError(t, err)
-	forTenants, err := catalog.NewStore(db, catalog.StoreConfig{})
-	require.NoError(t, err)
+	db := pgstore.New(open(testenv.AsService(url)), pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	forTenants := catalog.NewStore(db, catalog.StoreConfig{})
 	b.catalog = catalog.New(forTenants, catalog.Config{ReloadEvery: time.Hour})
 	require.NoError(t, b.catalog.Start(t.Context()))
-	db, err = pgstore.New(b.pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	require.NoError(t, err)
-	forOverrides, err := catalog.NewStore(db, catalog.StoreConfig{})
-	require.NoError(t, err)
-	store, err := NewStore(forOverrides, func(*catalog.Limit) error { return nil })
-	require.NoError(t, err)
+	db = pgstore.New(b.pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	forOverrides := catalog.NewStore(db, catalog.StoreConfig{})
+	store := NewStore(forOverrides, func(*catalog.Limit) error { return nil })
 	var cfg Config
 	for _, f := range change {
 		f(&cfg)
@@ -64,7 +59,7 @@ func newBundle(t *testing.T, change ...func(*Config)) *bundle {
 		require.NoError(t, b.Stop(ctx))
 		require.NoError(t, b.catalog.Stop(ctx))
 	})
-	_, err = b.byHand.Exec(t.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(0, 999) n`)
+	_, err := b.byHand.Exec(t.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(0, 999) n`)
 	require.NoError(t, err)
 	return b
 }

@@ -39,12 +39,8 @@ type Store struct {
 }
 
 // NewStore returns a store that uses the connections of the catalogue's store. check is catalog.StoreConfig.CheckLimit.
-func NewStore(c *catalog.Store, check func(*catalog.Limit) error) (*Store, error) {
-	queries, err := namedsql.LoadFor(c.DB().Target(), sqlFiles)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{catalog: c, queries: queries, check: check}, nil
+func NewStore(c *catalog.Store, check func(*catalog.Limit) error) *Store {
+	return &Store{catalog: c, queries: namedsql.Must(c.DB().Target(), sqlFiles), check: check}
 }
 
 // Put creates or replaces an override. It returns the stored override and whether it is new. It fails with

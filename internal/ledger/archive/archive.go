@@ -155,13 +155,8 @@ func (r *run) open(ctx context.Context) error {
 	if r.Progress == nil {
 		r.Progress = func(Progress) {}
 	}
-	var err error
-	if r.sql, err = namedsql.Load(sqlFiles); err != nil {
-		return err
-	}
-	if r.journal, err = journal.New(r.Log); err != nil {
-		return err
-	}
+	r.sql = namedsql.Must(namedsql.Plain, sqlFiles)
+	r.journal = journal.New(r.Log)
 	cfg, err := pgx.ParseConfig(r.DatabaseURL)
 	if err != nil {
 		return fmt.Errorf("archive: database URL: %w", err)

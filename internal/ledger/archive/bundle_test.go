@@ -30,9 +30,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	t.Parallel()
-	sql, err := namedsql.Load(sqlFiles)
-	require.NoError(t, err)
-	testenv.Statements(t, sql)
+	testenv.Statements(t, namedsql.Must(namedsql.Plain, sqlFiles))
 }
 
 // bundle is a ledger on a separate database. The test can move the clock of this database.
@@ -65,8 +63,7 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 	b.check(err)
 	ends = append(ends, func() { _ = b.db.Close(context.Background()) })
 	b.clock(begin.Start())
-	j, err := journal.New(b.logger())
-	b.check(err)
+	j := journal.New(b.logger())
 	b.check(j.MakeAhead(t.Context(), b.db, begin)) // the service's role has no right to do this
 	b.Ledger, err = pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(b.url), Readers: 2, Clock: clock.New(clock.Config{SkewMax: 100 * 365 * 24 * time.Hour}), Log: b.logger(), Metrics: prometheus.NewRegistry()})
 	b.check(err)

@@ -71,12 +71,8 @@ type Auditor struct {
 }
 
 // New returns an auditor that reads through pool. target is the kind of the pool's database: PostgreSQL or Citus.
-func New(pool *pgxpool.Pool, target namedsql.Target) (*Auditor, error) {
-	sql, err := namedsql.LoadFor(target, sqlFiles)
-	if err != nil {
-		return nil, err
-	}
-	return &Auditor{pool: pool, sql: sql, RangeEntries: rangeEntries}, nil
+func New(pool *pgxpool.Pool, target namedsql.Target) *Auditor {
+	return &Auditor{pool: pool, sql: namedsql.Must(target, sqlFiles), RangeEntries: rangeEntries}
 }
 
 // Verify compares every balance, its grants, periods, holds and refunds with the journal, the journal with its hash

@@ -18,8 +18,7 @@ import (
 func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "rows of all shards are sorted there")
-	sql, err := namedsql.Load(sqlFiles)
-	require.NoError(t, err)
+	sql := namedsql.Must(namedsql.Plain, sqlFiles)
 	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
 	require.NoError(t, err)
 	defer func() { _ = db.Close(t.Context()) }()

@@ -3,8 +3,6 @@ package audit
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
@@ -13,7 +11,5 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	t.Parallel()
-	sql, err := namedsql.Load(sqlFiles)
-	require.NoError(t, err)
-	testenv.Statements(t, sql)
+	testenv.Statements(t, namedsql.Must(namedsql.Plain, sqlFiles))
 }

@@ -62,13 +62,10 @@ type Reader struct {
 
 // Open returns a reader that uses l's views, and connections of its own for reports. It does not wait for PostgreSQL.
 func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
-	sql, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		return nil, err
-	}
 	cfg.Reports = cmp.Or(cfg.Reports, reportsDefault)
 	target := namedsql.Target(l.Cluster() != nil)
-	r := &Reader{ledger: l, queue: newQueue(cfg.Reports, cfg.Metrics), sql: sql}
+	r := &Reader{ledger: l, queue: newQueue(cfg.Reports, cfg.Metrics), sql: namedsql.Must(namedsql.Plain, sqlFiles)}
+	var err error
 	if r.primary, err = newPool(ctx, target, cfg.DatabaseURL, cfg.Login, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 		return nil, err
 	}

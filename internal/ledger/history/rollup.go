@@ -72,17 +72,14 @@ type Rollups struct {
 
 // OpenRollups prepares a writer with a connection of its own. It does not wait for PostgreSQL.
 func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
-	sql, err := namedsql.LoadFor(cfg.Target, sqlFiles)
-	if err != nil {
-		return nil, err
-	}
 	w := &Rollups{
-		log: cfg.Log, sql: sql, every: rollupEvery, least: rollupLeast, rest: rollupPause, hints: make(chan ledger.BalanceKey, hintsMax), cancel: func() {},
+		log: cfg.Log, sql: namedsql.Must(cfg.Target, sqlFiles), every: rollupEvery, least: rollupLeast, rest: rollupPause, hints: make(chan ledger.BalanceKey, hintsMax), cancel: func() {},
 		written: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_history_rollups_total",
 			Help: "Rows of cumulative sums written: one per 100 to 500 entries of a balance.",
 		}),
 	}
+	var err error
 	if w.pool, err = newPool(ctx, cfg.Target, cfg.DatabaseURL, cfg.Login, nil, 1, "quotasvc-rollups", writeTimeout); err != nil {
 		return nil, err
 	}

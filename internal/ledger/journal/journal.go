@@ -55,12 +55,8 @@ type Journal struct {
 }
 
 // New returns a Journal that logs to log what it creates and drops.
-func New(log *slog.Logger) (*Journal, error) {
-	q, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		return nil, err
-	}
-	return &Journal{log: log, sql: q}, nil
+func New(log *slog.Logger) *Journal {
+	return &Journal{log: log, sql: namedsql.Must(namedsql.Plain, sqlFiles)}
 }
 
 // Partition is a partition of entries.

@@ -35,9 +35,7 @@ func newStand(t *testing.T) *stand {
 
 func newStandOn(t *testing.T, url string) *stand {
 	t.Helper()
-	j, err := New(slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	s := &stand{Journal: j, t: t, url: url, now: MonthOf(time.Now())}
+	s := &stand{Journal: New(slog.New(slog.DiscardHandler)), t: t, url: url, now: MonthOf(time.Now())}
 	s.conn = s.connect()
 	return s
 }

@@ -150,8 +150,7 @@ func BenchmarkDebitBatch(b *testing.B) {
 
 // BenchmarkDecide measures only the decisions of a batch, without reads and writes of the database.
 func BenchmarkDecide(b *testing.B) {
-	q, err := namedsql.Load(sqlFiles)
-	require.NoError(b, err)
+	q := namedsql.Must(namedsql.Plain, sqlFiles)
 	now := time.Date(2030, 5, 10, 12, 0, 0, 0, time.UTC)
 	debits := make([]*ledger.Debit, batchDefault)
 	for i := range debits {

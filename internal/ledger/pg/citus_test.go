@@ -52,7 +52,7 @@ func hotStatements(t *testing.T) map[string]string {
 // statementsOf returns the SQL statements of a package, in their form for Citus.
 func statementsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	all, err := namedsql.LoadFor(namedsql.Citus, os.DirFS(dir))
+	all, err := namedsql.Load(namedsql.Citus, os.DirFS(dir))
 	require.NoError(t, err)
 	return all
 }

@@ -120,12 +120,8 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	}
 	l.share = l.cluster == nil && lanes == 0 && cfg.Instances != nil
 	l.shareLanes()
-	if l.sql, err = namedsql.LoadFor(namedsql.Target(l.cluster != nil), sqlFiles); err != nil {
-		return nil, err
-	}
-	if l.journal, err = journal.New(cfg.Log); err != nil {
-		return nil, err
-	}
+	l.sql = namedsql.Must(namedsql.Target(l.cluster != nil), sqlFiles)
+	l.journal = journal.New(cfg.Log)
 	for _, p := range []struct {
 		name, application string
 		pool              **pgxpool.Pool

@@ -24,9 +24,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	t.Parallel()
-	sql, err := namedsql.Load(sqlFiles)
-	require.NoError(t, err)
-	testenv.Statements(t, sql)
+	testenv.Statements(t, namedsql.Must(namedsql.Plain, sqlFiles))
 }
 
 // bundle is a verifier on a separate database, and a ledger that writes the data to verify. The test can move the

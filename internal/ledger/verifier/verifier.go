@@ -66,19 +66,13 @@ func Open(ctx context.Context, cfg Config) (*Verifier, error) {
 	if cfg.DatabaseURL == "" || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("verifier: DatabaseURL, Log and Metrics are required")
 	}
-	sql, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		return nil, err
-	}
-	v := &Verifier{cfg: cfg, log: cfg.Log, sql: sql, metrics: newMetrics(cfg.Metrics), slot: newSlot(), wholeUpTo: wholeUpTo, positionEvery: positionEvery}
+	v := &Verifier{cfg: cfg, log: cfg.Log, sql: namedsql.Must(namedsql.Plain, sqlFiles), metrics: newMetrics(cfg.Metrics), slot: newSlot(), wholeUpTo: wholeUpTo, positionEvery: positionEvery}
 	v.watch = &watch{verifier: v, cancel: func() {}}
+	var err error
 	if v.pool, err = newPool(ctx, &cfg); err != nil {
 		return nil, err
 	}
-	if v.auditor, err = audit.New(v.pool, cfg.Target); err != nil {
-		v.pool.Close()
-		return nil, err
-	}
+	v.auditor = audit.New(v.pool, cfg.Target)
 	return v, nil
 }
 

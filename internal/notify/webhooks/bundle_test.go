@@ -50,8 +50,8 @@ func newQuietBundle(t testing.TB, change ...func(*pace)) *bundle {
 	}
 	url := testenv.Postgres(t)
 	b := &bundle{t: t, pool: connect(t, testenv.AsService(url)), db: connect(t, url)}
-	db, err := pgstore.New(b.pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	require.NoError(t, err)
+	db := pgstore.New(b.pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	var err error
 	b.Service, err = New(Config{
 		Pool: b.pool, DB: db, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry(), pace: p,
 	})

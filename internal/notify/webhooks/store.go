@@ -22,15 +22,7 @@ var sqlFiles embed.FS
 
 // queries are the SQL statements of this package. Loading cannot fail at run time: the files are embedded, and a test
 // loads them.
-var queries = load()
-
-func load() map[string]string {
-	all, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		panic(err)
-	}
-	return all
-}
+var queries = namedsql.Must(namedsql.Plain, sqlFiles)
 
 // Store stores webhooks in PostgreSQL. It has no goroutines.
 type Store struct {

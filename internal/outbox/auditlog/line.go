@@ -102,14 +102,6 @@ var sqlFiles embed.FS
 // queries are the SQL statements of this package. Loading cannot fail at run time: the files are embedded, and a test
 // loads them.
 var (
-	queries     = load()
+	queries     = namedsql.Must(namedsql.Plain, sqlFiles)
 	insertLines = queries["InsertLines"]
 )
-
-func load() map[string]string {
-	all, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		panic(err)
-	}
-	return all
-}

@@ -48,15 +48,7 @@ var sqlFiles embed.FS
 
 // queries are the SQL statements of this package, by name. Loading them cannot fail at run time, because the files
 // are embedded and a test loads them.
-var queries = load()
-
-func load() map[string]string {
-	all, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		panic(err)
-	}
-	return all
-}
+var queries = namedsql.Must(namedsql.Plain, sqlFiles)
 
 // Config configures a Recorder.
 type Config struct {

@@ -77,13 +77,12 @@ type Board struct {
 }
 
 // New returns a board. The caller must call Start.
-func New(cfg Config) (*Board, error) {
-	sql, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		return nil, err
-	}
+func New(cfg Config) *Board {
 	now := time.Now()
-	return &Board{cfg: cfg, sql: sql, started: now, cancel: func() {}, samples: []Requests{{From: now}}, records: recorded{turn: make(chan struct{}, 1)}}, nil
+	return &Board{
+		cfg: cfg, sql: namedsql.Must(namedsql.Plain, sqlFiles), started: now, cancel: func() {},
+		samples: []Requests{{From: now}}, records: recorded{turn: make(chan struct{}, 1)},
+	}
 }
 
 // Start starts the goroutine that reads the counters.

@@ -47,10 +47,9 @@ func newBench(t *testing.T) *bench {
 	registry := prometheus.NewRegistry()
 	b.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: requestsMetric}, []string{"route", "method", "status"})
 	registry.MustRegister(b.requests)
-	b.Board, err = New(Config{Reports: b.reader, Clock: clockAt(now), Counted: registry, Log: log, Faults: func() []Fault {
+	b.Board = New(Config{Reports: b.reader, Clock: clockAt(now), Counted: registry, Log: log, Faults: func() []Fault {
 		return []Fault{{"redis", "no answer"}}
 	}})
-	require.NoError(t, err)
 	return b
 }
 

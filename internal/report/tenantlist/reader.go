@@ -66,15 +66,11 @@ type Reader struct {
 }
 
 // New returns a reader. Its queries use the connections and time limits of the reports of h.
-func New(h *history.Reader, l *pg.Ledger, store *catalog.Store) (*Reader, error) {
-	sql, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		return nil, err
-	}
+func New(h *history.Reader, l *pg.Ledger, store *catalog.Store) *Reader {
 	return &Reader{
-		reports: h, ledger: l, store: store, sql: sql, pageTime: pageTime,
+		reports: h, ledger: l, store: store, sql: namedsql.Must(namedsql.Plain, sqlFiles), pageTime: pageTime,
 		tenantsStep: tenantsStep, balancesStep: balancesStep, fewTenants: fewTenants, walkStep: walkStep, sortedMax: sortedMax,
-	}, nil
+	}
 }
 
 // Item is a tenant in a list.

@@ -50,14 +50,11 @@ func newBench(t *testing.T) *bench {
 	h, err := history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	t.Cleanup(func() { _ = h.Stop(context.Background()) })
-	db, err := pgstore.New(b.pool, pgstore.Config{
+	db := pgstore.New(b.pool, pgstore.Config{
 		Target: namedsql.Target(testenv.OnCitus()), Clock: clock, Timeout: testenv.Patience,
 	})
-	b.check(err)
-	b.store, err = catalog.NewStore(db, catalog.StoreConfig{})
-	b.check(err)
-	b.Reader, err = New(h, l, b.store)
-	b.check(err)
+	b.store = catalog.NewStore(db, catalog.StoreConfig{})
+	b.Reader = New(h, l, b.store)
 	return b
 }
 

@@ -6,11 +6,6 @@ import (
 	"strings"
 )
 
-// Load returns the SQL of each statement in the files sql/*.sql, by the statement's name, for PostgreSQL without
-// Citus. It fails if a file cannot be read, if a statement is empty or lacks its semicolon, or if two statements have
-// the same name.
-func Load(files fs.FS) (map[string]string, error) { return LoadFor(Plain, files) }
-
 // Target is the kind of database that statements are for.
 type Target bool
 
@@ -27,8 +22,20 @@ const (
 	plainLine = " -- plain"
 )
 
-// LoadFor is Load for one kind of database.
-func LoadFor(target Target, files fs.FS) (map[string]string, error) {
+// Must is Load for the embedded files of a package. It panics if Load fails. That cannot happen at run time: the files
+// are part of the program, and a test loads them.
+func Must(target Target, files fs.FS) map[string]string {
+	all, err := Load(target, files)
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
+
+// Load returns the SQL of each statement in the files sql/*.sql, by the statement's name, for one kind of database. It
+// fails if a file cannot be read, if a statement is empty or lacks its semicolon, or if two statements have the same
+// name.
+func Load(target Target, files fs.FS) (map[string]string, error) {
 	paths, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {
 		return nil, fmt.Errorf("list embedded SQL: %w", err)

@@ -86,7 +86,7 @@ type Store struct {
 }
 
 // New returns a store. It opens no connection. The pool should have at least 2 connections.
-func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
+func New(pool *pgxpool.Pool, cfg Config) *Store {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.New(clock.Config{})
 	}
@@ -99,14 +99,10 @@ func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	if cfg.Suspect == nil {
 		cfg.Suspect = func() {}
 	}
-	queries, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		return nil, err
-	}
 	return &Store{
-		pool: pool, queries: queries, cfg: cfg, committed: func([]string) {},
+		pool: pool, queries: namedsql.Must(namedsql.Plain, sqlFiles), cfg: cfg, committed: func([]string) {},
 		alone: make(chan struct{}, 1), writers: make(chan struct{}, max(1, pool.Config().MaxConns/2)),
-	}, nil
+	}
 }
 
 // Target returns the kind of database that the store uses.
