@@ -16,6 +16,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
@@ -96,16 +97,12 @@ type Directory struct {
 func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
 	d := &Directory{
 		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quotasvc_auth_failures_total",
-			Help: "Requests without a valid key, by reason: missing, unknown, too_many (wrong keys from one address) and undecided (PostgreSQL did not answer).",
-		}, []string{"reason"}),
+		failures: metric.CounterVec(cfg.Metrics, "quotasvc_auth_failures_total",
+			"Requests without a valid key, by reason: missing, unknown, too_many (wrong keys from one address) and undecided (PostgreSQL did not answer).",
+			"reason"),
 	}
 	for r := Missing; r <= Undecided; r++ {
 		d.failures.WithLabelValues(r.label())
-	}
-	if cfg.Metrics != nil {
-		cfg.Metrics.MustRegister(d.failures)
 	}
 	d.stored.Store(&map[hash]*known{})
 	return d, d.SetBootstrap(bootstrap)

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 // metrics are the metrics of a Catalog.
@@ -15,45 +17,25 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
-	lookups := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "quotasvc_catalog_tenant_lookups_total",
-		Help: "Lookups of tenants: in memory (hit), read from PostgreSQL (miss), or stale because PostgreSQL was down (stale).",
-	}, []string{"result"})
+	lookups := metric.CounterVec(reg, "quotasvc_catalog_tenant_lookups_total",
+		"Lookups of tenants: in memory (hit), read from PostgreSQL (miss), or stale because PostgreSQL was down (stale).",
+		"result")
 	m := &metrics{
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quotasvc_catalog_reloads_total",
-			Help: "Reloads of meters, plans, limits and blocks.",
-		}, []string{"result"}),
-		lost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "quotasvc_catalog_listener_lost_total",
-			Help: "Losses of the connection that receives notifications of changes.",
-		}),
+		reloads: metric.CounterVec(reg, "quotasvc_catalog_reloads_total",
+			"Reloads of meters, plans, limits and blocks.", "result"),
+		lost: metric.Counter(reg, "quotasvc_catalog_listener_lost_total",
+			"Losses of the connection that receives notifications of changes."),
 		hits: lookups.WithLabelValues("hit"), misses: lookups.WithLabelValues("miss"), stale: lookups.WithLabelValues("stale"),
 	}
-	if reg == nil {
-		return m
-	}
-	reg.MustRegister(lookups, m.reloads, m.lost,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "quotasvc_catalog_listening",
-			Help: "1 while notifications of changes are received.",
-		}, func() float64 {
-			if c.isListening() {
-				return 1
-			}
-			return 0
-		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "quotasvc_catalog_age_seconds",
-			Help: "Time since the last read of meters, plans and limits. An old read may be current.",
-		}, func() float64 {
+	metric.Flag(reg, "quotasvc_catalog_listening", "1 while notifications of changes are received.", c.isListening)
+	metric.GaugeFunc(reg, "quotasvc_catalog_age_seconds",
+		"Time since the last read of meters, plans and limits. An old read may be current.", func() float64 {
 			at := c.readAt.Load()
 			if at == 0 {
 				return 0
 			}
 			return c.cfg.Now().Sub(time.Unix(0, at)).Seconds()
-		}),
-	)
+		})
 	return m
 }
 

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -42,15 +42,16 @@ type labelled struct {
 
 // newCatalogCounts returns counters. It registers them in reg if reg is not nil.
 func newCatalogCounts(reg prometheus.Registerer) *catalogCounts {
-	with := promauto.With(reg)
-	return &catalogCounts{
-		refusals: counters(with, "quotasvc_plan_refusals_total",
+	c := &catalogCounts{
+		refusals: metric.CounterVec(reg, "quotasvc_plan_refusals_total",
 			"Refused consumes, debits, holds and captures by the tenant's plan and by code. "+
-				"Checks and dry runs do not count.", "plan", "code"),
-		units: counters(with, "quotasvc_debited_units_total",
-			"Units taken by consumes, debits and captures, by the meter that had them. Refunds are not "+
-				"subtracted.", "meter"),
+				"Checks and dry runs do not count.",
+			"plan", "code"),
+		units: metric.CounterVec(reg, "quotasvc_debited_units_total",
+			"Units taken by consumes, debits and captures, by the meter that had them. Refunds are not subtracted.",
+			"meter"),
 	}
+	return c
 }
 
 // names returns the plans and meters of a snapshot that have their own label value. A plan or meter keeps its label

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 // routeNone is the route label of requests that match no route. The path that a client sent must not become a label,
@@ -33,27 +35,16 @@ type outcome struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quotasvc_http_requests_total",
-			Help: "Answered requests.",
-		}, []string{"route", "method", "status"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "quotasvc_http_request_duration_seconds",
-			Help: "Time from the end of the request header to the end of the answer.",
-			// The buckets reach from 0.25 ms (a check that is answered from memory) to 16 s (longer than every
-			// deadline).
-			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 17),
-		}, []string{"route", "method"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_http_in_flight_requests",
-			Help: "Requests in progress.",
-		}),
+	return &metrics{
+		requests: metric.CounterVec(reg, "quotasvc_http_requests_total",
+			"Answered requests.", "route", "method", "status"),
+		// The buckets reach from 0.25 ms (a check that is answered from memory) to 16 s (longer than every
+		// deadline).
+		duration: metric.HistogramVec(reg, "quotasvc_http_request_duration_seconds",
+			"Time from the end of the request header to the end of the answer.",
+			prometheus.ExponentialBuckets(250e-6, 2, 17), "route", "method"),
+		inFlight: metric.Gauge(reg, "quotasvc_http_in_flight_requests", "Requests in progress."),
 	}
-	if reg != nil {
-		reg.MustRegister(m.requests, m.duration, m.inFlight)
-	}
-	return m
 }
 
 func (m *metrics) observe(route, method string, status int, took time.Duration, traceID string) {

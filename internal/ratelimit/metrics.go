@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -35,52 +35,33 @@ type Metrics struct {
 // NewMetrics creates the metrics and registers them. It panics if reg already has metrics of these names, which is a
 // programming error. If reg is nil, the metrics are not registered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	with := promauto.With(reg)
-	counter := func(name, help string) prometheus.Counter {
-		return with.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-	}
-	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return with.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
 	m := &Metrics{
-		decisions: counters("quotasvc_limit_decisions_total",
+		decisions: metric.CounterVec(reg, "quotasvc_limit_decisions_total",
 			"Verdicts per rule, of checks and charges. Only shadow rules have the outcomes would_deny and would_never.",
 			"rule", "kind", "outcome", "mode"),
-		vectorSize: with.NewHistogram(prometheus.HistogramOpts{
-			Name:    "quotasvc_limit_vector_requests",
-			Help:    "Requests decided in one script call.",
-			Buckets: prometheus.ExponentialBuckets(1, 2, 7), // 1..MaxVector
-		}),
-		rebased: counter("quotasvc_limit_clock_rebased_total",
+		vectorSize: metric.Histogram(reg, "quotasvc_limit_vector_requests",
+			"Requests decided in one script call.", prometheus.ExponentialBuckets(1, 2, 7)), // 1..MaxVector
+		rebased: metric.Counter(reg, "quotasvc_limit_clock_rebased_total",
 			"Buckets moved back in time because the clock of Redis was set back by more than 5 s."),
-		corrupt: counter("quotasvc_limit_corrupt_total",
+		corrupt: metric.Counter(reg, "quotasvc_limit_corrupt_total",
 			"Decisions for which Redis had a stored value that is not a bucket."),
-		stale: counter("quotasvc_limit_stale_windows_total",
+		stale: metric.Counter(reg, "quotasvc_limit_stale_windows_total",
 			"Requests sent to Redis twice because its clock was in another calendar window."),
-		raised: counter("quotasvc_limit_raised_total",
-			"Buckets that were empty in Redis and were raised to what this process knew, because Redis had lost its "+
-				"data."),
-		degraded: with.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_limit_degraded",
-			Help: "1 while Redis, or a master of its cluster, is away and limits are decided locally.",
-		}),
-		stagedRefunds: counters("quotasvc_limit_slot_refunds_total",
-			"Charges in one slot of a cluster that were refunded because another slot denied or failed, by outcome: "+
-				"done or lost.", "outcome"),
-		localLevels: with.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_limit_local_levels",
-			Help: "Bucket levels in the memory of the process.",
-		}),
-		near: counters("quotasvc_limit_near_total",
+		raised: metric.Counter(reg, "quotasvc_limit_raised_total",
+			"Buckets that were empty in Redis and were raised to what this process knew, because Redis had lost its data."),
+		degraded: metric.Gauge(reg, "quotasvc_limit_degraded",
+			"1 while Redis, or a master of its cluster, is away and limits are decided locally."),
+		stagedRefunds: metric.CounterVec(reg, "quotasvc_limit_slot_refunds_total",
+			"Charges in one slot of a cluster that were refunded because another slot denied or failed, by outcome: done or lost.",
+			"outcome"),
+		localLevels: metric.Gauge(reg, "quotasvc_limit_local_levels", "Bucket levels in the memory of the process."),
+		near: metric.CounterVec(reg, "quotasvc_limit_near_total",
 			"Verdicts that passed and left at most a fifth of the rule's capacity.", "rule"),
-		retryAfter: with.NewHistogram(prometheus.HistogramOpts{
-			Name: "quotasvc_limit_retry_after_seconds",
-			Help: "RetryAfter of denials by enforced rules.",
-			// The histogram's buckets reach from 1 ms, the interval of 1,000 requests a second, to most of a day.
-			Buckets: prometheus.ExponentialBuckets(1e-3, 4, 14),
-		}),
-		degradedRules: newDegradedRules(with),
-		leases: counters("quotasvc_limit_leases_total",
+		// The histogram's buckets reach from 1 ms, the interval of 1,000 requests a second, to most of a day.
+		retryAfter: metric.Histogram(reg, "quotasvc_limit_retry_after_seconds",
+			"RetryAfter of denials by enforced rules.", prometheus.ExponentialBuckets(1e-3, 4, 14)),
+		degradedRules: newDegradedRules(reg),
+		leases: metric.CounterVec(reg, "quotasvc_limit_leases_total",
 			"Lease requests of concurrency limits by operation (acquire, renew, release, count) and outcome.",
 			"rule", "operation", "outcome", "mode"),
 		held: newLeaseGauge(),
@@ -199,13 +180,11 @@ type degradedRules struct {
 	all map[string]bool
 }
 
-func newDegradedRules(with promauto.Factory) *degradedRules {
+func newDegradedRules(reg prometheus.Registerer) *degradedRules {
 	return &degradedRules{
 		all: make(map[string]bool),
-		gauge: with.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "quotasvc_limit_rule_degraded",
-			Help: "1 for a rule whose last decision was made without Redis because Redis was away.",
-		}, []string{"rule"}),
+		gauge: metric.GaugeVec(reg, "quotasvc_limit_rule_degraded",
+			"1 for a rule whose last decision was made without Redis because Redis was away.", "rule"),
 	}
 }
 

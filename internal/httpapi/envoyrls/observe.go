@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 // overLimit is the value of the metric's label for answers that refuse a request. All other values are names of gRPC
@@ -29,24 +31,18 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quotasvc_envoy_rls_requests_total",
-			Help: "Answered requests of Envoy's rate limit filter, by code: OK, OverLimit, or the gRPC code of an error.",
-		}, []string{"code"}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "quotasvc_envoy_rls_request_duration_seconds",
-			Help:    "Time from the message of a request to its answer.",
-			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 17), // the same buckets as for requests of the REST API
-		}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_envoy_rls_in_flight_requests",
-			Help: "Requests of Envoy's rate limit filter in progress.",
-		}),
+		requests: metric.CounterVec(reg, "quotasvc_envoy_rls_requests_total",
+			"Answered requests of Envoy's rate limit filter, by code: OK, OverLimit, or the gRPC code of an error.",
+			"code"),
+		duration: metric.Histogram(reg, "quotasvc_envoy_rls_request_duration_seconds",
+			"Time from the message of a request to its answer.",
+			prometheus.ExponentialBuckets(250e-6, 2, 17)), // the same buckets as for requests of the REST API
+		inFlight: metric.Gauge(reg, "quotasvc_envoy_rls_in_flight_requests",
+			"Requests of Envoy's rate limit filter in progress."),
 	}
 	for _, code := range []string{codes.OK.String(), overLimit} {
 		m.requests.WithLabelValues(code)
 	}
-	reg.MustRegister(m.requests, m.duration, m.inFlight)
 	return m
 }
 

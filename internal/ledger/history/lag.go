@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 const (
@@ -51,26 +53,21 @@ type lag struct {
 func startLag(primary, replica *pgxpool.Pool, sql map[string]string, metrics prometheus.Registerer) *lag {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &lag{primary: primary, replica: replica, sql: sql, cancel: cancel, ended: make(chan struct{}), bytes: -1, err: errors.New("not asked yet")}
-	metrics.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "quotasvc_report_replica_lag_seconds",
-			Help: "Age of the instant until which the replica for reports has everything that was committed. About a second if it keeps up; NaN: not known.",
-		}, func() float64 {
+	metric.GaugeFunc(metrics, "quotasvc_report_replica_lag_seconds",
+		"Age of the instant until which the replica for reports has everything that was committed. About a second if it keeps up; NaN: not known.",
+		func() float64 {
 			if complete := l.completeUntil(); !complete.IsZero() {
 				return time.Since(complete).Seconds()
 			}
 			return math.NaN()
-		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "quotasvc_report_replica_lag_bytes",
-			Help: "WAL that the replica for reports had not replayed at the last look, in bytes. NaN: not known.",
-		}, func() float64 {
+		})
+	metric.GaugeFunc(metrics, "quotasvc_report_replica_lag_bytes",
+		"WAL that the replica for reports had not replayed at the last look, in bytes. NaN: not known.", func() float64 {
 			if _, bytes, _ := l.state(); bytes >= 0 {
 				return float64(bytes)
 			}
 			return math.NaN()
-		}),
-	)
+		})
 	go l.run(ctx)
 	return l
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 // queue lets a few reports run at once. A bounded number of further reports waits. All other reports are refused at
@@ -21,23 +22,16 @@ type queue struct {
 
 func newQueue(slots int, reg prometheus.Registerer) *queue {
 	q := &queue{slots: make(chan struct{}, slots)}
-	waits := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "quotasvc_history_reports_waiting",
-		Help: "Reports (statements, use, entries, balances of the past) that wait in the queue.",
-	}, func() float64 { return float64(q.waiting.Load()) })
-	q.finished = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "quotasvc_history_reports_total",
-		Help: "Reports by outcome: ok, queue_full (refused), report_too_slow, or the code of another error.",
-	}, []string{"outcome"})
-	q.took = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "quotasvc_history_report_seconds",
-		Help:    "Run time of reports, without the time in the queue.",
-		Buckets: []float64{0.005, 0.02, 0.1, 0.5, 1, 2.5},
-	})
+	metric.GaugeFunc(reg, "quotasvc_history_reports_waiting",
+		"Reports (statements, use, entries, balances of the past) that wait in the queue.",
+		func() float64 { return float64(q.waiting.Load()) })
+	q.finished = metric.CounterVec(reg, "quotasvc_history_reports_total",
+		"Reports by outcome: ok, queue_full (refused), report_too_slow, or the code of another error.", "outcome")
+	q.took = metric.Histogram(reg, "quotasvc_history_report_seconds",
+		"Run time of reports, without the time in the queue.", []float64{0.005, 0.02, 0.1, 0.5, 1, 2.5})
 	for _, code := range []errcode.Code{errcode.QueueFull, errcode.ReportTooSlow} {
 		q.finished.WithLabelValues(string(code)) // creates the series with 0, because alerts look for an increase
 	}
-	reg.MustRegister(waits, q.finished, q.took)
 	return q
 }
 

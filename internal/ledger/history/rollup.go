@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
@@ -74,16 +75,13 @@ type Rollups struct {
 func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
 	w := &Rollups{
 		log: cfg.Log, sql: namedsql.Must(cfg.Target, sqlFiles), every: rollupEvery, least: rollupLeast, rest: rollupPause, hints: make(chan ledger.BalanceKey, hintsMax), cancel: func() {},
-		written: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "quotasvc_history_rollups_total",
-			Help: "Rows of cumulative sums written: one per 100 to 500 entries of a balance.",
-		}),
 	}
 	var err error
 	if w.pool, err = newPool(ctx, cfg.Target, cfg.DatabaseURL, cfg.Login, nil, 1, "quotasvc-rollups", writeTimeout); err != nil {
 		return nil, err
 	}
-	cfg.Metrics.MustRegister(w.written)
+	w.written = metric.Counter(cfg.Metrics, "quotasvc_history_rollups_total",
+		"Rows of cumulative sums written: one per 100 to 500 entries of a balance.")
 	return w, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 const (
@@ -62,20 +63,14 @@ func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	if cfg.Listed == nil {
 		cfg.Listed = func() {}
 	}
-	d := &Dispatcher{
+	return &Dispatcher{
 		cfg: cfg, cancel: func() {},
-		listed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "quotasvc_events_listed_total", Help: "Events that this instance has added to the list.",
-		}),
-		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_events_waiting", Help: "Committed events that are not in the list yet.",
-		}),
-		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_events_oldest_waiting_seconds", Help: "Age of the oldest event that is not in the list yet; 0 if there is none.",
-		}),
+		listed: metric.Counter(cfg.Metrics, "quotasvc_events_listed_total",
+			"Events that this instance has added to the list."),
+		waiting: metric.Gauge(cfg.Metrics, "quotasvc_events_waiting", "Committed events that are not in the list yet."),
+		oldest: metric.Gauge(cfg.Metrics, "quotasvc_events_oldest_waiting_seconds",
+			"Age of the oldest event that is not in the list yet; 0 if there is none."),
 	}
-	cfg.Metrics.MustRegister(d.listed, d.waiting, d.oldest)
-	return d
 }
 
 // Start starts the goroutines.

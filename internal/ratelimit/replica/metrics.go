@@ -1,6 +1,10 @@
 package replica
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
+)
 
 // Metrics are the Prometheus metrics of a Heartbeat.
 type Metrics struct {
@@ -12,18 +16,11 @@ type Metrics struct {
 // programming error. If reg is nil, the metrics are not registered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		live: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_replicas_live",
-			Help: "Instances that decide limits in the same Redis, this one included, as of the last heartbeat.",
-		}),
-		beatFailures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "quotasvc_replicas_beat_failures_total",
-			Help: "Heartbeats of this instance that Redis did not answer.",
-		}),
+		live: metric.Gauge(reg, "quotasvc_replicas_live",
+			"Instances that decide limits in the same Redis, this one included, as of the last heartbeat."),
+		beatFailures: metric.Counter(reg, "quotasvc_replicas_beat_failures_total",
+			"Heartbeats of this instance that Redis did not answer."),
 	}
 	m.live.Set(1)
-	if reg != nil {
-		reg.MustRegister(m.live, m.beatFailures)
-	}
 	return m
 }

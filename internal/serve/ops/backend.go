@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 const (
@@ -35,9 +37,8 @@ type Backend struct {
 func NewBackend(ctx context.Context, name string, ask func(context.Context) error, metrics prometheus.Registerer) *Backend {
 	b := &Backend{name: name, ask: ask, ended: make(chan struct{})}
 	b.found.Store(&errNotAsked)
-	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "quotasvc_" + name + "_up", Help: "Whether " + name + " answered when it was last asked, within a second: 1, else 0.",
-	}, b.up))
+	metric.Flag(metrics, "quotasvc_"+name+"_up", "Whether "+name+" answered when it was last asked, within a second: 1, else 0.",
+		func() bool { return b.state() == nil })
 	b.once(ctx)
 	running, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
@@ -78,10 +79,3 @@ func (b *Backend) once(ctx context.Context) {
 
 // state returns nil if the server answered the latest check. Otherwise it returns the error of the check.
 func (b *Backend) state() error { return *b.found.Load() }
-
-func (b *Backend) up() float64 {
-	if b.state() != nil {
-		return 0
-	}
-	return 1
-}

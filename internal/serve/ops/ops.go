@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 // Config configures the endpoints.
@@ -60,14 +62,8 @@ type Endpoints struct {
 func New(cfg Config) *Endpoints {
 	e := &Endpoints{cfg: cfg, mux: http.NewServeMux()}
 	e.Waiting("its parts")
-	cfg.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "quotasvc_ready", Help: "Whether the instance is ready, as /readyz says: 1, else 0.",
-	}, func() float64 {
-		if e.readiness(false).Ready {
-			return 1
-		}
-		return 0
-	}))
+	metric.Flag(cfg.Metrics, "quotasvc_ready", "Whether the instance is ready, as /readyz says: 1, else 0.",
+		func() bool { return e.readiness(false).Ready })
 	e.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	e.mux.HandleFunc("GET /readyz", e.readyz)
 	e.mux.HandleFunc("GET /log-level", e.getLevel)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 // lastMax bounds the connections that are accepted while a listener closes. By default, the kernel queues at most
@@ -22,14 +24,14 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	labels := []string{"listener"}
-	m := &metrics{
-		open:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quotasvc_http_connections", Help: "Open connections of clients, by listener (api, ops, envoy_rls, console)."}, labels),
-		most:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quotasvc_http_connections_max", Help: "Maximum number of connections at a time, by listener."}, labels),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quotasvc_http_connections_refused_total", Help: "Connections closed at once because there were too many, by listener."}, labels),
+	return &metrics{
+		open: metric.GaugeVec(reg, "quotasvc_http_connections",
+			"Open connections of clients, by listener (api, ops, envoy_rls, console).", "listener"),
+		most: metric.GaugeVec(reg, "quotasvc_http_connections_max",
+			"Maximum number of connections at a time, by listener.", "listener"),
+		refused: metric.CounterVec(reg, "quotasvc_http_connections_refused_total",
+			"Connections closed at once because there were too many, by listener.", "listener"),
 	}
-	reg.MustRegister(m.open, m.most, m.refused)
-	return m
 }
 
 // capped is a listener that closes every connection beyond a maximum at once. Otherwise further connections would

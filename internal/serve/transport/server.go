@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 // Time limits of a connection. They prevent a slow or silent client from keeping a connection for ever.
@@ -105,9 +106,9 @@ type Server struct {
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, metrics: newMetrics(cfg.Metrics)}
 	if cfg.TLS != nil {
-		cfg.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "quotasvc_tls_certificate_expiry_timestamp_seconds", Help: "When the API's current certificate expires, in seconds since 1970.",
-		}, func() float64 { return float64(cfg.TLS.expires().Unix()) }))
+		metric.GaugeFunc(cfg.Metrics, "quotasvc_tls_certificate_expiry_timestamp_seconds",
+			"When the API's current certificate expires, in seconds since 1970.",
+			func() float64 { return float64(cfg.TLS.expires().Unix()) })
 	}
 	s.api = newServer(&cfg)
 	s.api.WriteTimeout = readTimeout + cfg.RequestTimeout + writeTimeout
