@@ -18,6 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/null"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
@@ -102,11 +103,7 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 	if err != nil {
 		return Key{}, "", err
 	}
-	var expires *time.Time
-	if !n.ExpiresAt.IsZero() {
-		at := n.ExpiresAt.UTC().Truncate(time.Microsecond)
-		expires, n.ExpiresAt = &at, at
-	}
+	n.ExpiresAt = n.ExpiresAt.UTC().Truncate(time.Microsecond)
 	secret = newSecret()
 	k = Key{ID: newID(), Name: n.Name, Scopes: scopes, Tenant: n.Tenant, Prefix: shown(secret), ExpiresAt: n.ExpiresAt, Status: StatusActive}
 	err = s.db.Write(ctx, "create key", func(ctx context.Context, tx *pgstore.Transaction) error {
@@ -117,7 +114,8 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 		if count >= KeysMax {
 			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("%d keys are in force, at most %d are allowed; revoke some", count, KeysMax)}
 		}
-		err := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, expires).Scan(&k.CreatedAt)
+		err := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, null.IfZero(k.ExpiresAt)).
+			Scan(&k.CreatedAt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return refuse(body.Fault{Field: "expires_at", Message: "must be in the future"})
 		}
@@ -194,12 +192,8 @@ func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[Ke
 	if err != nil {
 		return list, err
 	}
-	var of *string
-	if p.Tenant != "" {
-		of = &p.Tenant
-	}
 	err = s.db.View(ctx, "list keys", func(ctx context.Context, tx pgx.Tx) error {
-		keys, err := s.query(ctx, tx, "SelectKeys", nil, of, after, p.Limit+1)
+		keys, err := s.query(ctx, tx, "SelectKeys", nil, null.IfEmpty(p.Tenant), after, p.Limit+1)
 		list = listing.Cut(keys, p, func(k *Key) string { return k.ID })
 		return err
 	})
@@ -237,7 +231,7 @@ func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...
 		)
 		err := row.Scan(&k.ID, &k.Name, &scopes, &k.Tenant, &k.Prefix, &k.CreatedAt, &expires, &revoked, &used, &k.Status)
 		k.Scopes, _ = ParseScopes(scopes)
-		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt = k.CreatedAt.UTC(), orZero(expires), orZero(revoked), orZero(used)
+		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt = k.CreatedAt.UTC(), null.OrZero(expires), null.OrZero(revoked), null.OrZero(used)
 		return k, err
 	})
 	if err != nil {
@@ -260,9 +254,9 @@ func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
 			err := row.Scan(&sum, &ends, &k.ID, &k.Name, &scopes, &k.Tenant, &expires)
 			k.Scopes, _ = ParseScopes(scopes)
 			copy(k.hash[:], sum)
-			k.ExpiresAt = orZero(expires)
+			k.ExpiresAt = null.OrZero(expires)
 			k.ends = k.ExpiresAt
-			if e := orZero(ends); !e.IsZero() && (k.ends.IsZero() || e.Before(k.ends)) {
+			if e := null.OrZero(ends); !e.IsZero() && (k.ends.IsZero() || e.Before(k.ends)) {
 				k.ends = e
 			}
 			return &k, err
@@ -296,10 +290,7 @@ type shownKey struct {
 }
 
 func (k *Key) shown() json.RawMessage {
-	out := shownKey{Name: k.Name, Scopes: k.Scopes.Names(), Tenant: k.Tenant, Prefix: k.Prefix, Status: k.Status}
-	if !k.ExpiresAt.IsZero() {
-		out.ExpiresAt = &k.ExpiresAt
-	}
+	out := shownKey{Name: k.Name, Scopes: k.Scopes.Names(), Tenant: k.Tenant, Prefix: k.Prefix, ExpiresAt: null.IfZero(k.ExpiresAt), Status: k.Status}
 	text, err := json.Marshal(out)
 	if err != nil {
 		panic(fmt.Sprintf("access: a key that cannot be encoded: %v", err)) // it has only texts and a time
@@ -326,13 +317,6 @@ func refuse(faults ...body.Fault) error {
 
 func notFound(id string) error {
 	return &errcode.Error{Code: errcode.NotFound, Detail: fmt.Sprintf("the key %.128q does not exist", id)}
-}
-
-func orZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
 }
 
 // newID returns an id of 80 random bits.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/null"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
@@ -374,15 +374,11 @@ func (tx *txn) emit(before, after *Tenant, when timing) {
 }
 
 func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
-	var anchor *time.Time
-	if !t.Anchor.IsZero() {
-		anchor = &t.Anchor
-	}
 	now, err := tx.now(ctx)
 	if err != nil {
 		return Tenant{}, err
 	}
-	err = tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), now, orNone(t.Features)).
+	err = tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, null.IfZero(t.Anchor), t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), now, orNone(t.Features)).
 		Scan(&t.Anchor, &t.Metadata, &t.Version, &t.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Tenant{}, pgstore.ErrRace

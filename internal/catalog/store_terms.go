@@ -8,6 +8,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
+	"github.com/quotasvc/quotasvc/internal/store/null"
 )
 
 // Terms are the terms of a tenant since EffectiveAt.
@@ -107,16 +108,8 @@ func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
 		usage = usageReset
 	}
 	_, err = tx.exec(ctx, "InsertTerms",
-		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, orNull(when.reason), usage, now)
+		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, null.IfEmpty(when.reason), usage, now)
 	return err
-}
-
-// orNull returns text as the value of a column: null if text is empty.
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // orEmpty returns overrides as the value of a column: an empty object if overrides is nil.

@@ -18,6 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/null"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
@@ -95,10 +96,7 @@ func (s *Store) put(ctx context.Context, tx *pgstore.Transaction, o, before *Ove
 			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("%d limits are overridden for it already, which is the most", n)}
 		}
 	}
-	var expires *time.Time
-	if !o.ExpiresAt.IsZero() {
-		expires = &o.ExpiresAt
-	}
+	expires := null.IfZero(o.ExpiresAt)
 	row := tx.QueryRow(ctx, s.queries["UpsertOverride"], o.Rule, o.Tenant, o.Subject, o.Rate, o.Burst, expires, now)
 	if err := row.Scan(&o.CreatedAt, &o.UpdatedAt); err != nil {
 		return fmt.Errorf("store override: %w", err)
@@ -154,11 +152,7 @@ func (s *Store) List(ctx context.Context, rule string, p listing.Query) (list li
 	}
 	err = s.catalog.DB().View(ctx, "list overrides", func(ctx context.Context, tx pgx.Tx) error {
 		items, err := s.collect(ctx, tx, "ListOverrides", rule, tenant, subject, p.Limit+1, s.catalog.DB().Now(), p.Tenant)
-		if list.Items = items; len(items) > p.Limit {
-			list.Items = items[:p.Limit]
-			last := &items[p.Limit-1]
-			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(last.Tenant + "/" + last.Subject))
-		}
+		list = listing.Cut(items, p, func(o *Override) string { return o.Tenant + "/" + o.Subject })
 		return err
 	})
 	return list, err
@@ -207,10 +201,7 @@ func (s *Store) collect(ctx context.Context, tx pgx.Tx, statement string, args .
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Override, err error) {
 		var expires *time.Time
 		err = row.Scan(&o.Rule, &o.Tenant, &o.Subject, &o.Rate, &o.Burst, &expires, &o.CreatedAt, &o.UpdatedAt)
-		if expires != nil {
-			o.ExpiresAt = expires.UTC()
-		}
-		o.CreatedAt, o.UpdatedAt = o.CreatedAt.UTC(), o.UpdatedAt.UTC()
+		o.ExpiresAt, o.CreatedAt, o.UpdatedAt = null.OrZero(expires), o.CreatedAt.UTC(), o.UpdatedAt.UTC()
 		return o, err
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
+	"github.com/quotasvc/quotasvc/internal/store/null"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
@@ -73,21 +74,13 @@ func (s *Store) Deliveries(ctx context.Context, id string, q DeliveryQuery, may 
 		}
 		before = position
 	}
-	var status *string
-	if q.Status != "" {
-		status = &q.Status
-	}
 	err = s.db.View(ctx, "list deliveries", func(ctx context.Context, tx pgx.Tx) error {
-		rows, _ := tx.Query(ctx, queries["SelectDeliveries"], id, status, before, q.Limit+1)
+		rows, _ := tx.Query(ctx, queries["SelectDeliveries"], id, null.IfEmpty(q.Status), before, q.Limit+1)
 		items, err := pgx.CollectRows(rows, scanDelivery)
 		if err != nil {
 			return fmt.Errorf("list deliveries: %w", err)
 		}
-		list.Items = items
-		if len(items) > q.Limit {
-			list.Items = items[:q.Limit]
-			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(list.Items[q.Limit-1].EventID()))
-		}
+		list = listing.Cut(items, listing.Query{Limit: q.Limit}, (*Delivery).EventID)
 		return nil
 	})
 	return list, err
@@ -99,12 +92,7 @@ func scanDelivery(row pgx.CollectableRow) (Delivery, error) {
 	var latency int64
 	err := row.Scan(&d.Position, &d.Type, &d.Tenant, &d.Status, &d.Attempts, &d.QueuedAt, &next, &attempted, &d.StatusCode, &latency, &d.Error)
 	d.QueuedAt, d.Latency = d.QueuedAt.UTC(), time.Duration(latency)*time.Millisecond
-	if next != nil {
-		d.NextAt = next.UTC()
-	}
-	if attempted != nil {
-		d.AttemptedAt = attempted.UTC()
-	}
+	d.NextAt, d.AttemptedAt = null.OrZero(next), null.OrZero(attempted)
 	return d, err
 }
 
@@ -166,11 +154,7 @@ func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may M
 // eventsBetween returns the events that the webhook receives, in the time range [from, to). It returns at most
 // replayMax+1 events.
 func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]events.Listed, error) {
-	var tenant *string
-	if w.Tenant != "" {
-		tenant = &w.Tenant
-	}
-	rows, _ := tx.Query(ctx, queries["EventsOf"], from, to, w.Types, tenant, replayMax+1, 0)
+	rows, _ := tx.Query(ctx, queries["EventsOf"], from, to, w.Types, null.IfEmpty(w.Tenant), replayMax+1, 0)
 	found, err := pgx.CollectRows(rows, events.Scan)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)

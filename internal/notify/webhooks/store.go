@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/null"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
@@ -172,12 +173,8 @@ func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[We
 	if err != nil {
 		return list, err
 	}
-	var tenant *string
-	if p.Tenant != "" {
-		tenant = &p.Tenant
-	}
 	err = s.db.View(ctx, "list webhooks", func(ctx context.Context, tx pgx.Tx) error {
-		items, err := collect(ctx, tx, queries["SelectWebhooks"], nil, tenant, after, p.Limit+1)
+		items, err := collect(ctx, tx, queries["SelectWebhooks"], nil, null.IfEmpty(p.Tenant), after, p.Limit+1)
 		list = listing.Cut(items, p, func(w *Webhook) string { return w.ID })
 		return err
 	})

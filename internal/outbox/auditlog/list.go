@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/store/null"
 )
 
 // Query selects lines of the audit log. An empty field does not restrict the lines.
@@ -55,7 +57,8 @@ func List(ctx context.Context, tx pgx.Tx, q Query) (Page, error) {
 		position := time.UnixMicro(micro)
 		at, id = &position, &n
 	}
-	rows, _ := tx.Query(ctx, queries["SelectLines"], orNil(q.Tenant), orNil(q.Actor), orNil(q.Action), orNever(q.From), orNever(q.To), at, id, q.Limit+1)
+	rows, _ := tx.Query(ctx, queries["SelectLines"], null.IfEmpty(q.Tenant), null.IfEmpty(q.Actor), null.IfEmpty(q.Action),
+		null.IfZero(q.From), null.IfZero(q.To), at, id, q.Limit+1)
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Recorded, error) {
 		var r Recorded
 		var before, after []byte
@@ -74,18 +77,4 @@ func List(ctx context.Context, tx pgx.Tx, q Query) (Page, error) {
 		page.NextCursor = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d", last.At.UnixMicro(), last.ID))
 	}
 	return page, nil
-}
-
-func orNil(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-func orNever(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/store/null"
 )
 
 // An event's id is idPrefix and its position in idDigits digits. So the order of ids is the order of events.
@@ -88,7 +90,7 @@ func List(ctx context.Context, tx pgx.Tx, now time.Time, q Query) (Page, error) 
 	if err := l.read(tx.QueryRow(ctx, queries["Listing"])); err != nil {
 		return Page{}, fmt.Errorf("list events: %w", err)
 	}
-	rows, _ := tx.Query(ctx, queries["SelectEvents"], after, orNil(q.Tenant), orNil(q.Type), now.Add(-Kept), q.Limit+1, l.to)
+	rows, _ := tx.Query(ctx, queries["SelectEvents"], after, null.IfEmpty(q.Tenant), null.IfEmpty(q.Type), now.Add(-Kept), q.Limit+1, l.to)
 	items, err := pgx.CollectRows(rows, Scan)
 	if err != nil {
 		return Page{}, fmt.Errorf("list events: %w", err)
@@ -108,11 +110,4 @@ func Scan(row pgx.CollectableRow) (Listed, error) {
 	err := row.Scan(&l.Tenant, &l.Type, &l.At, &l.Meter, &l.Subject, &data, &l.Position)
 	l.At, l.Data = l.At.UTC(), data
 	return l, err
-}
-
-func orNil(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/store/null"
 )
 
 const (
@@ -190,9 +191,7 @@ func (b *Board) askJobs(ctx context.Context, tx pgx.Tx, out *Records) error {
 		}},
 		{"LastSeal", []any{&seal.Day, &seal.Position, &seal.Heads, &seal.SealedAt}, func() { seal.SealedAt, out.Seal = seal.SealedAt.UTC(), &seal }},
 		{"LastArchive", []any{&archive.Month, &archive.ArchivedAt, &removed}, func() {
-			if archive.ArchivedAt = archive.ArchivedAt.UTC(); removed != nil {
-				archive.RemovedAt = removed.UTC()
-			}
+			archive.ArchivedAt, archive.RemovedAt = archive.ArchivedAt.UTC(), null.OrZero(removed)
 			out.Archive = &archive
 		}},
 	} {
@@ -208,9 +207,7 @@ func (b *Board) askJobs(ctx context.Context, tx pgx.Tx, out *Records) error {
 
 // end sets FinishedAt of a job, and the status "abandoned" if the job was abandoned.
 func (j *Job) end(finished *time.Time, abandoned bool) {
-	if j.StartedAt = j.StartedAt.UTC(); finished != nil {
-		j.FinishedAt = finished.UTC()
-	}
+	j.StartedAt, j.FinishedAt = j.StartedAt.UTC(), null.OrZero(finished)
 	if abandoned {
 		j.Status = "abandoned"
 	}
