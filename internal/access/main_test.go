@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"log/slog"
 	"net/netip"
 	"testing"
@@ -35,26 +34,19 @@ type instance struct {
 // newInstance starts a directory that follows the announcements in a database.
 func newInstance(t testing.TB, url string) *instance {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), url) // the pool of the test, whose role has all rights
-	check(t, err)
-	t.Cleanup(pool.Close)
-	service, err := pgxpool.New(t.Context(), testenv.AsService(url))
-	check(t, err)
-	t.Cleanup(service.Close)
-	db := pgstore.New(service, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	pool := testenv.Pool(t, url) // the pool of the test, whose role has all rights
+	db := pgstore.New(testenv.Pool(t, testenv.AsService(url)), pgstore.Config{
+		Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience,
+	})
 	cs := catalog.NewStore(db, catalog.StoreConfig{})
 	store := NewStore(db)
 	d, err := NewDirectory(store, bootstrap, Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour})
 	check(t, err)
 	c := catalog.New(cs, catalog.Config{OnKeys: d.Changed, ReloadEvery: time.Hour})
 	check(t, c.Start(t.Context()))
+	testenv.StopAtEnd(t, c.Stop)
 	check(t, d.Start(t.Context()))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
-		defer cancel()
-		check(t, d.Stop(ctx))
-		check(t, c.Stop(ctx))
-	})
+	testenv.StopAtEnd(t, d.Stop)
 	return &instance{Directory: d, t: t, store: store, pool: pool}
 }
 

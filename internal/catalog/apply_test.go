@@ -37,27 +37,22 @@ func TestApply_StoresFile_ReturnsDiff(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, dry.Changes, done.Changes, "a dry run shows what the run does")
 	require.Equal(t, strings.ReplaceAll(dry.String(), "dry run: nothing was written\n", ""), done.String())
-	acme, err := s.Tenant(ctx, "acme")
-	require.NoError(t, err)
+	acme := get(t, s.Tenant, "acme")
 	require.Equal(t, "Europe/Berlin", acme.Timezone)
 	require.Len(t, termsOf(t, s, "acme"), 1)
 
 	for _, same := range []string{fileAsMappings, fileAsLists} {
-		report, err := s.Apply(ctx, parsed(t, same), false)
-		require.NoError(t, err)
+		report := apply(t, s, same, false)
 		require.Equal(t, "? meter old is not in the file\n0 created, 0 changed, 5 unchanged, 1 not in the file (left as they are)\n", report.String())
 	}
-	plan, err := s.Plan(ctx, "starter", 0)
-	require.NoError(t, err)
+	plan := planOf(t, s, "starter", 0)
 	require.EqualValues(t, 1, plan.Version)
 }
 
 func TestDiff_String(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	s := newStore(t)
-	_, err := s.Apply(ctx, parsed(t, fileAsMappings), false)
-	require.NoError(t, err)
+	apply(t, s, fileAsMappings, false)
 	text := strings.NewReplacer(
 		`description: "Calls", denial_replay: true`, "denial_replay: false",
 		"amount: 9007199254740991", "amount: 500",
@@ -69,8 +64,7 @@ func TestDiff_String(t *testing.T) {
 	).Replace(fileAsMappings)
 	text = text[:strings.Index(text, "limits:\n  global")] + "limits:\n  other: {per: [tenant], kind: token_bucket, rate: 1/s}\n" +
 		text[strings.Index(text, "tenants:"):]
-	report, err := s.Apply(ctx, parsed(t, text), true)
-	require.NoError(t, err)
+	report := apply(t, s, text, true)
 	require.Equal(t, `~ meter api_calls
     ~ denial_replay: true -> false
     - description: "Calls"
@@ -140,17 +134,13 @@ plans:
 tenants:
   acme: {plan: trial, overrides: {calls: 250}}
 `
-	_, err := s.Apply(ctx, parsed(t, text), false)
-	require.NoError(t, err)
-	plan, err := s.Plan(ctx, "trial", 0)
-	require.NoError(t, err)
+	apply(t, s, text, false)
+	plan := planOf(t, s, "trial", 0)
 	require.EqualValues(t, 14, *plan.Allowances[0].ExpiresInDays)
-	acme, err := s.Tenant(ctx, "acme")
-	require.NoError(t, err)
+	acme := get(t, s.Tenant, "acme")
 	require.Equal(t, map[string]int64{"calls": 250}, acme.Overrides)
 
-	report, err := s.Apply(ctx, parsed(t, strings.NewReplacer("calls: 250", "calls: 300", "days: 14", "days: 30").Replace(text)), true)
-	require.NoError(t, err)
+	report := apply(t, s, strings.NewReplacer("calls: 250", "calls: 300", "days: 14", "days: 30").Replace(text), true)
 	require.Equal(t, `~ plan trial
     ~ allowances[calls].expires_in_days: 14 -> 30
     ~ version: 1 -> 2
@@ -161,13 +151,12 @@ dry run: nothing was written
 `, report.String())
 
 	// The file defines the meters of the plan.
-	_, err = s.Apply(ctx, parsed(t, strings.ReplaceAll(text, "calls: 250}", "seats: 5, calls: 1}")+"  other:\n    plan: trial\n    overrides: {none: 1}\n"), false)
+	_, err := s.Apply(ctx, parsed(t, strings.ReplaceAll(text, "calls: 250}", "seats: 5, calls: 1}")+"  other:\n    plan: trial\n    overrides: {none: 1}\n"), false)
 	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"tenants.acme.overrides.seats", "tenants.other.overrides.none"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, "names a meter that the plan trial does not have (line 5)")
 	grown := strings.ReplaceAll(text, "expires_in_days: 14}]", "expires_in_days: 14}, {meter: seats, amount: 1, every: day, anchor: tenant}]")
-	_, err = s.Apply(ctx, parsed(t, strings.ReplaceAll(grown, "calls: 250", "seats: 5")), false)
-	require.NoError(t, err)
+	apply(t, s, strings.ReplaceAll(grown, "calls: 250", "seats: 5"), false)
 	require.Len(t, historyOf(t, s, "acme"), 2)
 }
 
@@ -178,11 +167,9 @@ func TestApply_UnlistedTenantsOnlyWithSection(t *testing.T) {
 	seed(t, s)
 	_, err := s.db.Pool().Exec(ctx, `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'x' || n, 'starter', now() FROM generate_series(1, 150) n`)
 	require.NoError(t, err)
-	report, err := s.Apply(ctx, parsed(t, "meters:\n  m: {unit: u}\n"), true)
-	require.NoError(t, err)
+	report := apply(t, s, "meters:\n  m: {unit: u}\n", true)
 	require.Equal(t, 2, report.Count(diff.Unlisted), "the meter and the plan")
-	report, err = s.Apply(ctx, parsed(t, "tenants:\n  acme: {plan: starter}\n"), true)
-	require.NoError(t, err)
+	report = apply(t, s, "tenants:\n  acme: {plan: starter}\n", true)
 	require.Equal(t, 2+maxUnlisted, report.Count(diff.Unlisted))
 	require.Contains(t, report.String(), "? more tenants are not in the file\n")
 }

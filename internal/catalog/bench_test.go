@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -17,12 +16,9 @@ import (
 // callers.
 func BenchmarkTenant(b *testing.B) {
 	const tenants = 100_000
-	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
-	require.NoError(b, err)
-	defer pool.Close()
-	db := pgstore.New(pool, pgstore.Config{})
-	store := NewStore(db, StoreConfig{})
-	_, err = pool.Exec(b.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(1, $1) n`, tenants)
+	pool := testenv.Pool(b, testenv.Postgres(b))
+	store := NewStore(pgstore.New(pool, pgstore.Config{}), StoreConfig{})
+	_, err := pool.Exec(b.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(1, $1) n`, tenants)
 	require.NoError(b, err)
 	ids := make([]string, tenants)
 	for i := range ids {
@@ -57,11 +53,8 @@ func BenchmarkTenant(b *testing.B) {
 
 // BenchmarkApply measures Apply for a file of many tenants, new and unchanged, to compare the time with applyTimeout.
 func BenchmarkApply(b *testing.B) {
-	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
-	require.NoError(b, err)
-	defer pool.Close()
-	db := pgstore.New(pool, pgstore.Config{})
-	store := NewStore(db, StoreConfig{})
+	pool := testenv.Pool(b, testenv.Postgres(b))
+	store := NewStore(pgstore.New(pool, pgstore.Config{}), StoreConfig{})
 	f := &File{Plans: []Plan{{ID: "p"}}, Tenants: make([]Tenant, maxFileObjects-1)}
 	for i := range f.Tenants {
 		f.Tenants[i] = Tenant{ID: fmt.Sprint("t", i), Plan: "p"}
@@ -80,13 +73,9 @@ func BenchmarkApply(b *testing.B) {
 
 // BenchmarkReload measures a reload of 20,000 limits after a change of no limit, of one limit or of all limits.
 func BenchmarkReload(b *testing.B) {
-	url := testenv.Postgres(b)
-	pool, err := pgxpool.New(b.Context(), url)
-	require.NoError(b, err)
-	defer pool.Close()
-	db := pgstore.New(pool, pgstore.Config{})
-	store := NewStore(db, StoreConfig{})
-	_, err = pool.Exec(b.Context(), `INSERT INTO limits (rule, spec) SELECT 'r' || n, jsonb_build_object('rule', 'r' || n, 'per', jsonb_build_array('tenant'),
+	pool := testenv.Pool(b, testenv.Postgres(b))
+	store := NewStore(pgstore.New(pool, pgstore.Config{}), StoreConfig{})
+	_, err := pool.Exec(b.Context(), `INSERT INTO limits (rule, spec) SELECT 'r' || n, jsonb_build_object('rule', 'r' || n, 'per', jsonb_build_array('tenant'),
 		'kind', 'token_bucket', 'rate', '5/s', 'match', jsonb_build_object('tenant', 't' || n)) FROM generate_series(1, 20000) n`)
 	require.NoError(b, err)
 	known, err := store.readSnapshot(b.Context(), &Snapshot{}, time.Now())

@@ -56,18 +56,15 @@ func TestCatalog_ChangeSeenByAllInstances(t *testing.T) {
 		acme, err := there.Tenant(ctx, "acme")
 		return err == nil && acme.Plan == "starter"
 	})
-	_, err = here.PatchTenant(ctx, "acme", TenantPatch{Status: ptr(StatusSuspended)})
-	require.NoError(t, err)
-	acme, err := here.Tenant(ctx, "acme")
-	require.NoError(t, err)
+	patch(t, here.Store, "acme", TenantPatch{Status: ptr(StatusSuspended)})
+	acme := get(t, here.Tenant, "acme")
 	require.True(t, acme.Suspended, "the instance that made the change sees it at once")
 	within("suspension", func() bool {
 		acme, err := there.Tenant(ctx, "acme")
 		return err == nil && acme.Suspended
 	})
 
-	_, err = here.Apply(ctx, parsed(t, fileAsMappings), false)
-	require.NoError(t, err)
+	apply(t, here.Store, fileAsMappings, false)
 	within("file", func() bool {
 		s := there.Snapshot()
 		acme, err := there.Tenant(ctx, "acme")
@@ -84,10 +81,8 @@ func TestCatalog_ManyChanges_AnnouncedAsAll(t *testing.T) {
 	for i := range pgstore.MaxAnnouncements {
 		text += fmt.Sprintf("  t%d: {plan: starter}\n", i)
 	}
-	_, err := there.Tenant(t.Context(), "acme")
-	require.NoError(t, err)
-	_, err = here.Apply(t.Context(), parsed(t, text), false)
-	require.NoError(t, err)
+	get(t, there.Tenant, "acme")
+	apply(t, here.Store, text, false)
 	testenv.Eventually(t, func() bool {
 		acme, err := there.Tenant(t.Context(), "acme")
 		return err == nil && acme.Timezone == "Asia/Kathmandu"
@@ -111,8 +106,7 @@ func TestCatalog_ListenerLost_CatchesUp(t *testing.T) {
 	c := startCatalog(t, url, Config{ReloadEvery: time.Hour, Heartbeat: time.Hour, Metrics: reg}) // no heartbeat: the last query is LISTEN
 	other := openStore(t, url, StoreConfig{})
 	seed(t, other)
-	_, err := c.Tenant(ctx, "acme")
-	require.NoError(t, err)
+	get(t, c.Tenant, "acme")
 	for round := range 3 {
 		// The change commits in the transaction that ends the listener's connection. So no instance receives the
 		// announcement of the change.
@@ -160,8 +154,7 @@ func TestCatalog_PostgreSQLDown_CopiesStay(t *testing.T) {
 	seed(t, other)
 	put(t, other.PutMeter, Meter{ID: "last", Unit: "u"})
 	testenv.Eventually(t, func() bool { return c.Snapshot().Meters["last"] != nil }, "all announcements")
-	_, err := c.Tenant(ctx, "acme")
-	require.NoError(t, err)
+	get(t, c.Tenant, "acme")
 
 	for name, outage := range map[string]struct{ begin, end func() }{
 		"stopped": {server.Stop, server.Start},
@@ -218,12 +211,11 @@ func TestCatalog_StartsOnce_StopsRepeatedly(t *testing.T) {
 	cancel() // cancels only the context of Start
 	require.Error(t, c.Start(t.Context()))
 	seed(t, c.Store)
-	_, err := c.Tenant(t.Context(), "acme")
-	require.NoError(t, err)
+	get(t, c.Tenant, "acme")
 	require.NoError(t, c.Stop(t.Context()))
 	require.NoError(t, c.Stop(t.Context()))
 	require.Error(t, c.Start(t.Context()))
-	_, err = c.Tenant(t.Context(), "other")
+	_, err := c.Tenant(t.Context(), "other")
 	require.Equal(t, errcode.Unavailable, errcode.Of(err))
 }
 

@@ -103,19 +103,16 @@ func TestPutLimit_StoresDefaults(t *testing.T) {
 	plain := Limit{Rule: "plain", Per: []string{"global"}, Kind: "token_bucket", Rate: "7/s"}
 	for _, l := range []Limit{rich, plain} {
 		stored := put(t, s.PutLimit, l)
-		read, err := s.Limit(t.Context(), l.Rule)
-		require.NoError(t, err)
+		read := get(t, s.Limit, l.Rule)
 		require.Equal(t, stored, read)
 		again, created, err := s.PutLimit(t.Context(), l)
 		require.NoError(t, err)
 		require.False(t, created)
 		require.Equal(t, stored, again, "writing the same again changes nothing")
 	}
-	read, err := s.Limit(t.Context(), "rich")
-	require.NoError(t, err)
+	read := get(t, s.Limit, "rich")
 	require.True(t, rich.same(read))
-	read, err = s.Limit(t.Context(), "plain")
-	require.NoError(t, err)
+	read = get(t, s.Limit, "plain")
 	want := plain
 	want.Burst, want.Cost, want.CostBy, want.Mode, want.OnBackendError, want.RegionShare = 7, 1, costByRequest, modeEnforce, localShare, 100
 	want.Counts = countsSuccesses

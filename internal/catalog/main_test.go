@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
@@ -14,14 +14,6 @@ import (
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
-
-func openPool(t *testing.T, url string) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
-}
 
 func openStore(t *testing.T, url string, cfg StoreConfig) *Store {
 	t.Helper()
@@ -31,16 +23,14 @@ func openStore(t *testing.T, url string, cfg StoreConfig) *Store {
 func openStoreWith(t *testing.T, url string, cfg StoreConfig, dbCfg pgstore.Config) *Store {
 	t.Helper()
 	dbCfg.Target = namedsql.Target(testenv.OnCitus())
-	db := pgstore.New(openPool(t, testenv.AsService(url)), dbCfg)
-	store := NewStore(db, cfg)
-	return store
+	return NewStore(pgstore.New(testenv.Pool(t, testenv.AsService(url)), dbCfg), cfg)
 }
 
 // byHand runs a statement as superuser, because the role of the service may not run it.
 func byHand(t *testing.T, s *Store, sql string, args ...any) {
 	t.Helper()
 	url := testenv.AsSuperuser(t, s.db.Pool().Config().ConnString())
-	_, err := openPool(t, url).Exec(t.Context(), sql, args...)
+	_, err := testenv.Pool(t, url).Exec(t.Context(), sql, args...)
 	require.NoError(t, err)
 }
 
@@ -55,11 +45,7 @@ func startCatalog(t *testing.T, url string, cfg Config) *Catalog {
 	t.Helper()
 	c := New(openStore(t, url, StoreConfig{}), cfg)
 	require.NoError(t, c.Start(t.Context()))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
-		defer cancel()
-		require.NoError(t, c.Stop(ctx))
-	})
+	testenv.StopAtEnd(t, c.Stop)
 	return c
 }
 
@@ -68,6 +54,30 @@ func put[T any](t *testing.T, put func(context.Context, T) (T, bool, error), obj
 	stored, _, err := put(t.Context(), object)
 	require.NoError(t, err)
 	return stored
+}
+
+// get returns an object that a store or a catalogue has.
+func get[T any](t *testing.T, read func(context.Context, string) (T, error), id string) T {
+	t.Helper()
+	found, err := read(t.Context(), id)
+	require.NoError(t, err)
+	return found
+}
+
+// planOf returns a version of a plan. The version 0 is the newest one.
+func planOf(t *testing.T, s *Store, id string, version int32) Plan {
+	t.Helper()
+	found, err := s.Plan(t.Context(), id, version)
+	require.NoError(t, err)
+	return found
+}
+
+// apply applies the text of a file and returns the differences.
+func apply(t *testing.T, s *Store, text string, dryRun bool) *diff.Report {
+	t.Helper()
+	report, err := s.Apply(t.Context(), parsed(t, text), dryRun)
+	require.NoError(t, err)
+	return report
 }
 
 // patch changes a tenant and returns it as it is stored.

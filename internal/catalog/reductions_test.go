@@ -37,7 +37,6 @@ func TestGivesLess_ComparesInTheLongRun(t *testing.T) {
 
 func TestApply_WarnsWhomAPlanGivesLess(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	s := newStore(t)
 	text := func(tokens int, seats string) string {
 		return fmt.Sprintf(`
@@ -48,19 +47,16 @@ plans:
 `, tokens, seats, tokens)
 	}
 	const seats = ", {meter: seats, amount: 3, every: month, anchor: calendar}"
-	report, err := s.Apply(ctx, parsed(t, text(1000, seats)), false)
-	require.NoError(t, err)
+	report := apply(t, s, text(1000, seats), false)
 	require.Empty(t, report.Warnings, "new plans take nothing away")
 	for i := range 3 {
 		put(t, s.PutTenant, Tenant{ID: fmt.Sprintf("t%d", i), Plan: "free"})
 	}
 	put(t, s.PutTenant, Tenant{ID: "own", Plan: "free", Overrides: map[string]int64{"tokens": 5}})
 
-	report, err = s.Apply(ctx, parsed(t, text(1001, seats)), true)
-	require.NoError(t, err)
+	report = apply(t, s, text(1001, seats), true)
 	require.Empty(t, report.Warnings)
-	report, err = s.Apply(ctx, parsed(t, text(999, "")), true)
-	require.NoError(t, err)
+	report = apply(t, s, text(999, ""), true)
 	require.Equal(t, []string{
 		"plan free: tokens falls from 1000 a month to 999 a month for 3 tenants", // the tenant own overrides the amount
 		"plan free: seats is taken away (it was 3 a month) for 4 tenants",
@@ -79,16 +75,14 @@ plans:
   free: {features: {%s}, allowances: [%s]}
 `, features, seats)
 	}
-	report, err := s.Apply(ctx, parsed(t, text("sso: true, beta: false, upload: 500, exports: 3, rows: 9", "{meter: seats, amount: 10}")), false)
-	require.NoError(t, err)
+	report := apply(t, s, text("sso: true, beta: false, upload: 500, exports: 3, rows: 9", "{meter: seats, amount: 10}"), false)
 	require.Empty(t, report.Warnings)
 	for i := range 3 {
 		put(t, s.PutTenant, Tenant{ID: fmt.Sprintf("t%d", i), Plan: "free"})
 	}
 	put(t, s.PutTenant, Tenant{ID: "own", Plan: "free", Features: feature.Set{"sso": feature.Switch(true), "upload": feature.Number(1)}})
 
-	report, err = s.Apply(ctx, parsed(t, text("sso: false, beta: true, upload: 100, exports: 0, rows: 10", "{meter: seats, amount: 3}")), true)
-	require.NoError(t, err)
+	report = apply(t, s, text("sso: false, beta: true, upload: 100, exports: 0, rows: 10", "{meter: seats, amount: 3}"), true)
 	require.Equal(t, []string{
 		"plan free: seats falls from 10 to 3 for 4 tenants",
 		"plan free: feature exports is lost by 4 tenants",
@@ -117,8 +111,7 @@ func TestWarnings_CountIsBounded(t *testing.T) {
 	put(t, s.PutPlan, Plan{ID: "free", Allowances: []Allowance{monthly("tokens", 2)}})
 	_, err := s.db.Pool().Exec(ctx, "INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'many-' || n, 'free', now() FROM generate_series(1, 10050) AS n")
 	require.NoError(t, err)
-	report, err := s.Apply(ctx, parsed(t, `plans: {free: {allowances: [{meter: tokens, amount: 1, every: month, anchor: calendar}]}}`), true)
-	require.NoError(t, err)
+	report := apply(t, s, `plans: {free: {allowances: [{meter: tokens, amount: 1, every: month, anchor: calendar}]}}`, true)
 	require.Equal(t, []string{"plan free: tokens falls from 2 a month to 1 a month for more than 10000 tenants"}, report.Warnings)
 }
 

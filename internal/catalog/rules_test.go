@@ -32,8 +32,7 @@ func TestPutLimit_ReplacesExistingLimitOnly(t *testing.T) {
 	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"replaces", "replaces", "replaces"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, "makes a cycle: a replaces c replaces b replaces a")
-	read, err := s.Limit(ctx, "a")
-	require.NoError(t, err)
+	read := get(t, s.Limit, "a")
 	require.Empty(t, read.Replaces, "a refused change is not stored")
 
 	for _, used := range []string{"a", "b"} {
@@ -111,13 +110,11 @@ limits:
 tenants:
   acme: {plan: p}
 `
-	_, err := s.Apply(ctx, parsed(t, text), false)
-	require.NoError(t, err)
-	again, err := s.Apply(ctx, parsed(t, text), false)
-	require.NoError(t, err)
+	apply(t, s, text, false)
+	again := apply(t, s, text, false)
 	require.Equal(t, 5, again.Count(diff.Unchanged))
 
-	_, err = s.Apply(ctx, parsed(t, `plans:
+	_, err := s.Apply(ctx, parsed(t, `plans:
   q:
     allowances: []
     limits:

@@ -141,7 +141,6 @@ func TestCatalog_BlockOnAllInstances_Expires(t *testing.T) {
 
 func TestApply_Blocks(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	s := newStore(t)
 	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "unlisted"})
 	put(t, s.PutBlock, block.Block{Kind: block.KindTenant, Value: "bad"})
@@ -151,8 +150,7 @@ func TestApply_Blocks(t *testing.T) {
   - {kind: tenant, value: bad, reason: "unpaid"}
   - {kind: tenant, value: over, expires_at: 2020-01-01T00:00:00Z}
 `
-	report, err := s.Apply(ctx, parsed(t, text), false)
-	require.NoError(t, err)
+	report := apply(t, s, text, false)
 	require.Equal(t, `+ block ip 10.0.0.0/8
     + action: "block"
     + expires_at: "2098-01-01T00:00:00Z"
@@ -164,11 +162,10 @@ func TestApply_Blocks(t *testing.T) {
 ? block tenant unlisted is not in the file
 2 created, 1 changed, 0 unchanged, 1 not in the file (left as they are)
 `, report.String())
-	report, err = s.Apply(ctx, parsed(t, text), false)
-	require.NoError(t, err)
+	report = apply(t, s, text, false)
 	require.Equal(t, 3, report.Count(diff.Unchanged))
 
-	_, err = ParseFile([]byte(`blocks:
+	_, err := ParseFile([]byte(`blocks:
   - {kind: ip, value: 10.0.0.1/8}
   - {kind: tenant, value: a}
   - {kind: tenant, value: a, action: allow}

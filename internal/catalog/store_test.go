@@ -77,8 +77,7 @@ func TestPutMeter_Unchanged_NoWrite(t *testing.T) {
 	require.Equal(t, first.CreatedAt, third.CreatedAt)
 	require.True(t, third.UpdatedAt.After(first.UpdatedAt))
 
-	read, err := s.Meter(t.Context(), call.ID)
-	require.NoError(t, err)
+	read := get(t, s.Meter, call.ID)
 	require.Equal(t, third, read)
 	_, err = s.Meter(t.Context(), "none")
 	require.Equal(t, errcode.NotFound, errcode.Of(err))
@@ -144,8 +143,7 @@ func TestPutPlan_VersionOnlyOnOtherGrants(t *testing.T) {
 	require.Equal(t, full.Allowances, first.Allowances)
 	require.EqualValues(t, 60, first.Limits[0].Burst, "the burst is the rate's count unless it is given")
 
-	read, err := s.Plan(ctx, "full", 0)
-	require.NoError(t, err)
+	read := planOf(t, s, "full", 0)
 	require.Equal(t, first, read, "everything comes back as it was written")
 
 	reordered := full
@@ -162,8 +160,7 @@ func TestPutPlan_VersionOnlyOnOtherGrants(t *testing.T) {
 		require.Equal(t, version, next.Version)
 		require.True(t, next.CreatedAt.After(first.CreatedAt))
 	}
-	old, err := s.Plan(ctx, "full", 1)
-	require.NoError(t, err)
+	old := planOf(t, s, "full", 1)
 	require.Equal(t, first, old, "versions do not change")
 	_, err = s.Plan(ctx, "full", 5)
 	require.Equal(t, errcode.NotFound, errcode.Of(err))
@@ -262,8 +259,7 @@ func TestPutTenant_OnlyTermsHaveHistory(t *testing.T) {
 		require.Equal(t, terms{tenant.Plan, tenant.Anchor, tenant.Timezone, false, last.At}, last)
 	}
 	require.Equal(t, time.Date(2026, 1, 31, 0, 0, 0, 123456000, time.UTC), tenant.Anchor, "PostgreSQL keeps microseconds")
-	read, err := s.Tenant(ctx, "x")
-	require.NoError(t, err)
+	read := get(t, s.Tenant, "x")
 	require.Equal(t, tenant, read)
 
 	replaced := put(t, s.PutTenant, Tenant{ID: "x", Plan: "pro"})
@@ -276,15 +272,13 @@ func ptr[T any](v T) *T { return &v }
 
 func TestPutTenant_ClockSetBack_TermsRise(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	s := newStore(t)
 	seed(t, s)
 	future := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
 	byHand(t, s, "UPDATE plans SET created_at = $1", future)
 	byHand(t, s, "UPDATE tenant_terms SET effective_at = $1", future)
 	require.Equal(t, future.Add(time.Microsecond), put(t, s.PutPlan, starter(5)).CreatedAt)
-	_, err := s.PatchTenant(ctx, "acme", TenantPatch{Timezone: ptr("Asia/Kathmandu")})
-	require.NoError(t, err)
+	patch(t, s, "acme", TenantPatch{Timezone: ptr("Asia/Kathmandu")})
 	require.Equal(t, future.Add(time.Microsecond), termsOf(t, s, "acme")[1].At)
 }
 
@@ -313,13 +307,11 @@ func TestPutTenant_RacingWriters_OneHistory(t *testing.T) {
 	for err := range errs {
 		require.NoError(t, err)
 	}
-	newest, err := s.Plan(t.Context(), "starter", 0)
-	require.NoError(t, err)
+	newest := planOf(t, s, "starter", 0)
 	require.EqualValues(t, writers*rounds+1, newest.Version)
 	var last time.Time
 	for v := int32(1); v <= newest.Version; v++ {
-		p, err := s.Plan(t.Context(), "starter", v)
-		require.NoError(t, err)
+		p := planOf(t, s, "starter", v)
 		require.True(t, p.CreatedAt.After(last))
 		last = p.CreatedAt
 	}

@@ -69,8 +69,7 @@ func (r *cacheRig) zone(t *testing.T) string {
 // change changes the time zone of acme without a notification to the cache.
 func (r *cacheRig) change(t *testing.T, zone string) {
 	t.Helper()
-	_, err := r.store.PatchTenant(t.Context(), "acme", TenantPatch{Timezone: &zone})
-	require.NoError(t, err)
+	patch(t, r.store, "acme", TenantPatch{Timezone: &zone})
 }
 
 func TestTenantCache_FreshUntilNotified(t *testing.T) {

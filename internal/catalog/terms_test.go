@@ -58,8 +58,7 @@ func TestPatchTenant_OverridesMerge_PutReplaces(t *testing.T) {
 	require.Equal(t, map[string]int64{"calls": 100, "credits": 0}, acme.Overrides)
 	acme = patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"credits": nil, "seats": nil}})
 	require.Equal(t, map[string]int64{"calls": 100}, acme.Overrides, "null takes one back, and there need not be one")
-	read, err := s.Tenant(ctx, "acme")
-	require.NoError(t, err)
+	read := get(t, s.Tenant, "acme")
 	require.Equal(t, acme, read)
 	require.Equal(t, acme, patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": ptr(int64(100))}}), "nothing changed")
 	require.Equal(t, []term{
@@ -177,8 +176,7 @@ func TestPatchTenant_IfVersion(t *testing.T) {
 	stored, err := s.ReplaceTenant(ctx, Tenant{ID: "x", Plan: "lean"}, 2)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, stored.Version)
-	read, err := s.Tenant(ctx, "x")
-	require.NoError(t, err)
+	read := get(t, s.Tenant, "x")
 	require.Equal(t, stored, read)
 	_, err = s.ReplaceTenant(ctx, Tenant{ID: "none", Plan: "lean"}, 1)
 	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
@@ -191,8 +189,7 @@ func TestPatchTenant_DryRun_ChangesNothing(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	wide(t, s)
-	before, err := s.Tenant(ctx, "acme")
-	require.NoError(t, err)
+	before := get(t, s.Tenant, "acme")
 	p := TenantPatch{
 		Plan: ptr("lean"), Overrides: map[string]*int64{"calls": ptr(int64(3))}, Metadata: json.RawMessage(`{"b":1, "a":2}`),
 		Apply: applyNow, Reason: "asked for it", DryRun: true,
@@ -201,8 +198,7 @@ func TestPatchTenant_DryRun_ChangesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, dry.Before)
 	require.Equal(t, "lean", dry.After.Plan)
-	read, err := s.Tenant(ctx, "acme")
-	require.NoError(t, err)
+	read := get(t, s.Tenant, "acme")
 	require.Equal(t, before, read)
 	require.Len(t, historyOf(t, s, "acme"), 1)
 
@@ -258,8 +254,7 @@ func TestPatchTenant_NowAppliesWaitingTerms(t *testing.T) {
 	put(t, s.PutPlan, Plan{ID: "lean", Allowances: []Allowance{monthly("calls", 6)}})
 	require.Equal(t, 4, now("lean"), "a newer version of the plan was to wait")
 	require.Equal(t, 4, now("lean"))
-	acme, err := s.Tenant(t.Context(), "acme")
-	require.NoError(t, err)
+	acme := get(t, s.Tenant, "acme")
 	require.EqualValues(t, 4, acme.Version, "each was a change")
 }
 
@@ -274,8 +269,7 @@ func TestPutPlan_TrialNeedsOnce(t *testing.T) {
 		p := trial(days)
 		stored := put(t, s.PutPlan, p)
 		require.Equal(t, p.Allowances, stored.Allowances)
-		read, err := s.Plan(t.Context(), "trial", 0)
-		require.NoError(t, err)
+		read := planOf(t, s, "trial", 0)
 		require.Equal(t, stored, read)
 	}
 	for _, days := range []int64{0, -1, MaxExpiresInDays + 1, 1 << 40} {

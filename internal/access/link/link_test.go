@@ -30,14 +30,9 @@ func check(t testing.TB, err error) {
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	url := testenv.Postgres(t)
-	var pools [2]*pgxpool.Pool
-	for i, at := range []string{testenv.AsService(url), url} {
-		pool, err := pgxpool.New(t.Context(), at)
-		check(t, err)
-		t.Cleanup(pool.Close)
-		pools[i] = pool
-	}
-	db := pgstore.New(pools[0], pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	db := pgstore.New(testenv.Pool(t, testenv.AsService(url)), pgstore.Config{
+		Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience,
+	})
 	c := catalog.NewStore(db, catalog.StoreConfig{})
 	_, _, err := c.PutPlan(t.Context(), catalog.Plan{ID: "basic"})
 	check(t, err)
@@ -49,7 +44,7 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 		_, err := c.Tenant(ctx, tenant)
 		return err
 	})
-	return s, pools[1]
+	return s, testenv.Pool(t, url)
 }
 
 // parts returns the id and the secret in the URL of a link.

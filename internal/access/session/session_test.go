@@ -26,16 +26,10 @@ func check(t testing.TB, err error) {
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	url := testenv.Postgres(t)
-	var pools [2]*pgxpool.Pool
-	for i, at := range []string{testenv.AsService(url), url} {
-		pool, err := pgxpool.New(t.Context(), at)
-		check(t, err)
-		t.Cleanup(pool.Close)
-		pools[i] = pool
-	}
-	db := pgstore.New(pools[0], pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	s := NewStore(db)
-	return s, pools[1]
+	db := pgstore.New(testenv.Pool(t, testenv.AsService(url)), pgstore.Config{
+		Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience,
+	})
+	return NewStore(db), testenv.Pool(t, url)
 }
 
 func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {

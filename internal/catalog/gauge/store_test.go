@@ -33,14 +33,10 @@ type bundle struct {
 func newBundle(t testing.TB) *bundle {
 	t.Helper()
 	url := testenv.Postgres(t)
-	open := func(url string) *pgxpool.Pool {
-		pool, err := pgxpool.New(t.Context(), url)
-		require.NoError(t, err)
-		t.Cleanup(pool.Close)
-		return pool
-	}
-	b := &bundle{byHand: open(url)}
-	db := pgstore.New(open(testenv.AsService(url)), pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
+	b := &bundle{byHand: testenv.Pool(t, url)}
+	db := pgstore.New(testenv.Pool(t, testenv.AsService(url)), pgstore.Config{
+		Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience,
+	})
 	b.catalog = catalog.NewStore(db, catalog.StoreConfig{})
 	b.Store = NewStore(db)
 	ctx := t.Context()

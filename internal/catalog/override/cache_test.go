@@ -1,7 +1,6 @@
 package override
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -34,31 +33,20 @@ type bundle struct {
 func newBundle(t *testing.T, change ...func(*Config)) *bundle {
 	t.Helper()
 	url := testenv.Postgres(t)
-	open := func(url string) *pgxpool.Pool {
-		pool, err := pgxpool.New(t.Context(), url)
-		require.NoError(t, err)
-		t.Cleanup(pool.Close)
-		return pool
-	}
-	b := &bundle{pool: open(testenv.AsService(url)), byHand: open(url)}
-	db := pgstore.New(open(testenv.AsService(url)), pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	forTenants := catalog.NewStore(db, catalog.StoreConfig{})
+	b := &bundle{pool: testenv.Pool(t, testenv.AsService(url)), byHand: testenv.Pool(t, url)}
+	cfg := pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience}
+	forTenants := catalog.NewStore(pgstore.New(testenv.Pool(t, testenv.AsService(url)), cfg), catalog.StoreConfig{})
 	b.catalog = catalog.New(forTenants, catalog.Config{ReloadEvery: time.Hour})
 	require.NoError(t, b.catalog.Start(t.Context()))
-	db = pgstore.New(b.pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	forOverrides := catalog.NewStore(db, catalog.StoreConfig{})
+	testenv.StopAtEnd(t, b.catalog.Stop)
+	forOverrides := catalog.NewStore(pgstore.New(b.pool, cfg), catalog.StoreConfig{})
 	store := NewStore(forOverrides, func(*catalog.Limit) error { return nil })
-	var cfg Config
+	var cacheCfg Config
 	for _, f := range change {
-		f(&cfg)
+		f(&cacheCfg)
 	}
-	b.Cache = NewCache(store, cfg)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
-		defer cancel()
-		require.NoError(t, b.Stop(ctx))
-		require.NoError(t, b.catalog.Stop(ctx))
-	})
+	b.Cache = NewCache(store, cacheCfg)
+	testenv.StopAtEnd(t, b.Stop)
 	_, err := b.byHand.Exec(t.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(0, 999) n`)
 	require.NoError(t, err)
 	return b

@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -78,12 +77,8 @@ func (b *bundle) start() *bundle {
 		Metrics: prometheus.NewRegistry(),
 	})
 	dispatcher.Start()
-	b.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
-		defer cancel()
-		assert.NoError(b.t, dispatcher.Stop(ctx))
-		assert.NoError(b.t, b.Stop(ctx))
-	})
+	testenv.StopAtEnd(b.t, b.Stop)
+	testenv.StopAtEnd(b.t, dispatcher.Stop)
 	return b
 }
 

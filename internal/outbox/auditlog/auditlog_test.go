@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -16,9 +15,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestRecord_Lines_InTheTransaction(t *testing.T) {
 	t.Parallel()
-	pool, err := pgxpool.New(t.Context(), testenv.PostgresService(t))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool := testenv.Pool(t, testenv.PostgresService(t))
 	actor := &Actor{KeyID: "key_1", Name: "support", RequestID: "r1", IP: "192.0.2.1"}
 	lines := []Line{
 		{Actor: actor, Action: "limit.put", Object: Object{Kind: "limit", ID: "search"}, After: map[string]any{"rate": "1/s"}},

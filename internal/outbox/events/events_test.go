@@ -20,10 +20,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), testenv.PostgresService(t))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
+	return testenv.Pool(t, testenv.PostgresService(t))
 }
 
 func record(t *testing.T, tx pgx.Tx, tenant, reason string, at time.Time) {

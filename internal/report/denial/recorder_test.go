@@ -35,11 +35,7 @@ type bench struct {
 func newBench(t *testing.T, tenants ...string) *bench {
 	t.Helper()
 	url := testenv.Postgres(t)
-	b := &bench{t: t, url: url}
-	var err error
-	b.pool, err = pgxpool.New(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(b.pool.Close)
+	b := &bench{t: t, url: url, pool: testenv.Pool(t, url)}
 	for _, tenant := range tenants {
 		b.exec("INSERT INTO tenants (tenant_id, plan, anchor) VALUES ($1, 'p', now())", tenant)
 	}
@@ -314,10 +310,7 @@ func TestRead_ManyCounts_SaysFromWhereTheyAreComplete(t *testing.T) {
 
 func TestStatements_MigratedSchema_Prepare(t *testing.T) {
 	t.Parallel()
-	conn, err := pgxpool.New(t.Context(), testenv.PostgresService(t))
-	require.NoError(t, err)
-	defer conn.Close()
-	c, err := conn.Acquire(t.Context())
+	c, err := testenv.Pool(t, testenv.PostgresService(t)).Acquire(t.Context())
 	require.NoError(t, err)
 	defer c.Release()
 	for _, name := range slices.Sorted(maps.Keys(queries)) {

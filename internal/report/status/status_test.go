@@ -31,11 +31,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	url := testenv.Postgres(t)
-	b := &bench{t: t}
-	var err error
-	b.pool, err = pgxpool.New(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(b.pool.Close)
+	b := &bench{t: t, pool: testenv.Pool(t, url)}
 	log := slog.New(slog.DiscardHandler)
 	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: pg.NewClock(0, log)})
 	require.NoError(t, err)

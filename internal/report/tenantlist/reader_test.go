@@ -38,11 +38,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	url := testenv.Postgres(t)
 	log, clock := slog.New(slog.DiscardHandler), pg.NewClock(0, slog.New(slog.DiscardHandler))
-	b := &bench{t: t}
-	var err error
-	b.pool, err = pgxpool.New(t.Context(), url)
-	b.check(err)
-	t.Cleanup(b.pool.Close)
+	b := &bench{t: t, pool: testenv.Pool(t, url)}
 	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: clock})
 	b.check(err)
 	b.check(l.Start(t.Context()))

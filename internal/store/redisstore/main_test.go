@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/assert"
 	"go.uber.org/goleak"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -38,11 +37,7 @@ func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 func storeOn(t testing.TB, client redis.UniversalClient, cfg Config) *Store {
 	t.Helper()
 	s := New(client, cfg)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
-		defer cancel()
-		assert.NoError(t, s.Stop(ctx), "stop")
-	})
+	testenv.StopAtEnd(t, s.Stop)
 	return s
 }
 
