@@ -45,8 +45,7 @@ func TestApply_StoresFile_ReturnsDiff(t *testing.T) {
 		report := apply(t, s, same, false)
 		require.Equal(t, "? meter old is not in the file\n0 created, 0 changed, 5 unchanged, 1 not in the file (left as they are)\n", report.String())
 	}
-	plan := planOf(t, s, "starter", 0)
-	require.EqualValues(t, 1, plan.Version)
+	require.EqualValues(t, 1, planOf(t, s, "starter", 0).Version)
 }
 
 func TestDiff_String(t *testing.T) {
@@ -167,9 +166,8 @@ func TestApply_UnlistedTenantsOnlyWithSection(t *testing.T) {
 	seed(t, s)
 	_, err := s.db.Pool().Exec(ctx, `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'x' || n, 'starter', now() FROM generate_series(1, 150) n`)
 	require.NoError(t, err)
-	report := apply(t, s, "meters:\n  m: {unit: u}\n", true)
-	require.Equal(t, 2, report.Count(diff.Unlisted), "the meter and the plan")
-	report = apply(t, s, "tenants:\n  acme: {plan: starter}\n", true)
+	require.Equal(t, 2, apply(t, s, "meters:\n  m: {unit: u}\n", true).Count(diff.Unlisted), "the meter and the plan")
+	report := apply(t, s, "tenants:\n  acme: {plan: starter}\n", true)
 	require.Equal(t, 2+maxUnlisted, report.Count(diff.Unlisted))
 	require.Contains(t, report.String(), "? more tenants are not in the file\n")
 }

@@ -103,16 +103,14 @@ func TestPutLimit_StoresDefaults(t *testing.T) {
 	plain := Limit{Rule: "plain", Per: []string{"global"}, Kind: "token_bucket", Rate: "7/s"}
 	for _, l := range []Limit{rich, plain} {
 		stored := put(t, s.PutLimit, l)
-		read := get(t, s.Limit, l.Rule)
-		require.Equal(t, stored, read)
+		require.Equal(t, stored, get(t, s.Limit, l.Rule))
 		again, created, err := s.PutLimit(t.Context(), l)
 		require.NoError(t, err)
 		require.False(t, created)
 		require.Equal(t, stored, again, "writing the same again changes nothing")
 	}
-	read := get(t, s.Limit, "rich")
-	require.True(t, rich.same(read))
-	read = get(t, s.Limit, "plain")
+	require.True(t, rich.same(get(t, s.Limit, "rich")))
+	read := get(t, s.Limit, "plain")
 	want := plain
 	want.Burst, want.Cost, want.CostBy, want.Mode, want.OnBackendError, want.RegionShare = 7, 1, costByRequest, modeEnforce, localShare, 100
 	want.Counts = countsSuccesses

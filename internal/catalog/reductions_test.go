@@ -47,16 +47,14 @@ plans:
 `, tokens, seats, tokens)
 	}
 	const seats = ", {meter: seats, amount: 3, every: month, anchor: calendar}"
-	report := apply(t, s, text(1000, seats), false)
-	require.Empty(t, report.Warnings, "new plans take nothing away")
+	require.Empty(t, apply(t, s, text(1000, seats), false).Warnings, "new plans take nothing away")
 	for i := range 3 {
 		put(t, s.PutTenant, Tenant{ID: fmt.Sprintf("t%d", i), Plan: "free"})
 	}
 	put(t, s.PutTenant, Tenant{ID: "own", Plan: "free", Overrides: map[string]int64{"tokens": 5}})
 
-	report = apply(t, s, text(1001, seats), true)
-	require.Empty(t, report.Warnings)
-	report = apply(t, s, text(999, ""), true)
+	require.Empty(t, apply(t, s, text(1001, seats), true).Warnings)
+	report := apply(t, s, text(999, ""), true)
 	require.Equal(t, []string{
 		"plan free: tokens falls from 1000 a month to 999 a month for 3 tenants", // the tenant own overrides the amount
 		"plan free: seats is taken away (it was 3 a month) for 4 tenants",
@@ -142,6 +140,5 @@ plans:
 		INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, overflow_meter, overflow_price)
 		SELECT 'old', 1, 'tokens', 0, a.amount, a.every, a.anchor, a.overflow_meter, a.overflow_price FROM plan_allowances a WHERE a.meter = 'tokens'`)
 	require.NoError(t, err)
-	old := put(t, s.PutPlan, Plan{ID: "old", Allowances: []Allowance{a}})
-	require.EqualValues(t, 1, old.Version)
+	require.EqualValues(t, 1, put(t, s.PutPlan, Plan{ID: "old", Allowances: []Allowance{a}}).Version)
 }

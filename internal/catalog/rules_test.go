@@ -32,8 +32,7 @@ func TestPutLimit_ReplacesExistingLimitOnly(t *testing.T) {
 	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"replaces", "replaces", "replaces"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, "makes a cycle: a replaces c replaces b replaces a")
-	read := get(t, s.Limit, "a")
-	require.Empty(t, read.Replaces, "a refused change is not stored")
+	require.Empty(t, get(t, s.Limit, "a").Replaces, "a refused change is not stored")
 
 	for _, used := range []string{"a", "b"} {
 		require.Equal(t, errcode.Conflict, errcode.Of(s.DeleteLimit(ctx, used)))
@@ -111,8 +110,7 @@ tenants:
   acme: {plan: p}
 `
 	apply(t, s, text, false)
-	again := apply(t, s, text, false)
-	require.Equal(t, 5, again.Count(diff.Unchanged))
+	require.Equal(t, 5, apply(t, s, text, false).Count(diff.Unchanged))
 
 	_, err := s.Apply(ctx, parsed(t, `plans:
   q:

@@ -162,8 +162,7 @@ func TestApply_Blocks(t *testing.T) {
 ? block tenant unlisted is not in the file
 2 created, 1 changed, 0 unchanged, 1 not in the file (left as they are)
 `, report.String())
-	report = apply(t, s, text, false)
-	require.Equal(t, 3, report.Count(diff.Unchanged))
+	require.Equal(t, 3, apply(t, s, text, false).Count(diff.Unchanged))
 
 	_, err := ParseFile([]byte(`blocks:
   - {kind: ip, value: 10.0.0.1/8}

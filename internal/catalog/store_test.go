@@ -77,8 +77,7 @@ func TestPutMeter_Unchanged_NoWrite(t *testing.T) {
 	require.Equal(t, first.CreatedAt, third.CreatedAt)
 	require.True(t, third.UpdatedAt.After(first.UpdatedAt))
 
-	read := get(t, s.Meter, call.ID)
-	require.Equal(t, third, read)
+	require.Equal(t, third, get(t, s.Meter, call.ID))
 	_, err = s.Meter(t.Context(), "none")
 	require.Equal(t, errcode.NotFound, errcode.Of(err))
 }
@@ -143,8 +142,7 @@ func TestPutPlan_VersionOnlyOnOtherGrants(t *testing.T) {
 	require.Equal(t, full.Allowances, first.Allowances)
 	require.EqualValues(t, 60, first.Limits[0].Burst, "the burst is the rate's count unless it is given")
 
-	read := planOf(t, s, "full", 0)
-	require.Equal(t, first, read, "everything comes back as it was written")
+	require.Equal(t, first, planOf(t, s, "full", 0), "everything comes back as it was written")
 
 	reordered := full
 	reordered.Allowances = []Allowance{full.Allowances[1], full.Allowances[0]}
@@ -160,8 +158,7 @@ func TestPutPlan_VersionOnlyOnOtherGrants(t *testing.T) {
 		require.Equal(t, version, next.Version)
 		require.True(t, next.CreatedAt.After(first.CreatedAt))
 	}
-	old := planOf(t, s, "full", 1)
-	require.Equal(t, first, old, "versions do not change")
+	require.Equal(t, first, planOf(t, s, "full", 1), "versions do not change")
 	_, err = s.Plan(ctx, "full", 5)
 	require.Equal(t, errcode.NotFound, errcode.Of(err))
 	_, err = s.Plan(ctx, "none", 0)
@@ -259,8 +256,7 @@ func TestPutTenant_OnlyTermsHaveHistory(t *testing.T) {
 		require.Equal(t, terms{tenant.Plan, tenant.Anchor, tenant.Timezone, false, last.At}, last)
 	}
 	require.Equal(t, time.Date(2026, 1, 31, 0, 0, 0, 123456000, time.UTC), tenant.Anchor, "PostgreSQL keeps microseconds")
-	read := get(t, s.Tenant, "x")
-	require.Equal(t, tenant, read)
+	require.Equal(t, tenant, get(t, s.Tenant, "x"))
 
 	replaced := put(t, s.PutTenant, Tenant{ID: "x", Plan: "pro"})
 	require.Equal(t, tenant.CreatedAt, replaced.Anchor)

@@ -58,8 +58,7 @@ func TestPatchTenant_OverridesMerge_PutReplaces(t *testing.T) {
 	require.Equal(t, map[string]int64{"calls": 100, "credits": 0}, acme.Overrides)
 	acme = patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"credits": nil, "seats": nil}})
 	require.Equal(t, map[string]int64{"calls": 100}, acme.Overrides, "null takes one back, and there need not be one")
-	read := get(t, s.Tenant, "acme")
-	require.Equal(t, acme, read)
+	require.Equal(t, acme, get(t, s.Tenant, "acme"))
 	require.Equal(t, acme, patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": ptr(int64(100))}}), "nothing changed")
 	require.Equal(t, []term{
 		{overrides: map[string]int64{}},
@@ -176,8 +175,7 @@ func TestPatchTenant_IfVersion(t *testing.T) {
 	stored, err := s.ReplaceTenant(ctx, Tenant{ID: "x", Plan: "lean"}, 2)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, stored.Version)
-	read := get(t, s.Tenant, "x")
-	require.Equal(t, stored, read)
+	require.Equal(t, stored, get(t, s.Tenant, "x"))
 	_, err = s.ReplaceTenant(ctx, Tenant{ID: "none", Plan: "lean"}, 1)
 	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 	_, err = s.Tenant(ctx, "none")
@@ -198,8 +196,7 @@ func TestPatchTenant_DryRun_ChangesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, dry.Before)
 	require.Equal(t, "lean", dry.After.Plan)
-	read := get(t, s.Tenant, "acme")
-	require.Equal(t, before, read)
+	require.Equal(t, before, get(t, s.Tenant, "acme"))
 	require.Len(t, historyOf(t, s, "acme"), 1)
 
 	p.DryRun = false
@@ -254,8 +251,7 @@ func TestPatchTenant_NowAppliesWaitingTerms(t *testing.T) {
 	put(t, s.PutPlan, Plan{ID: "lean", Allowances: []Allowance{monthly("calls", 6)}})
 	require.Equal(t, 4, now("lean"), "a newer version of the plan was to wait")
 	require.Equal(t, 4, now("lean"))
-	acme := get(t, s.Tenant, "acme")
-	require.EqualValues(t, 4, acme.Version, "each was a change")
+	require.EqualValues(t, 4, get(t, s.Tenant, "acme").Version, "each was a change")
 }
 
 func TestPutPlan_TrialNeedsOnce(t *testing.T) {
@@ -269,8 +265,7 @@ func TestPutPlan_TrialNeedsOnce(t *testing.T) {
 		p := trial(days)
 		stored := put(t, s.PutPlan, p)
 		require.Equal(t, p.Allowances, stored.Allowances)
-		read := planOf(t, s, "trial", 0)
-		require.Equal(t, stored, read)
+		require.Equal(t, stored, planOf(t, s, "trial", 0))
 	}
 	for _, days := range []int64{0, -1, MaxExpiresInDays + 1, 1 << 40} {
 		p := trial(days)

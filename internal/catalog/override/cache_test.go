@@ -132,8 +132,7 @@ func TestCache_ManyAtOnce_FewReads_AndOnlyOfWhoHasOverrides(t *testing.T) {
 		for n := range 1000 {
 			for _, subject := range []string{"", "u", "v"} {
 				all.Go(func() {
-					got := b.rates(t, fmt.Sprint("t", n), subject)
-					assert.True(t, got == want(n, subject), "t%d %q has %q, want %q", n, subject, got, want(n, subject))
+					assert.Equal(t, want(n, subject), b.rates(t, fmt.Sprint("t", n), subject), "t%d %q", n, subject)
 				})
 			}
 		}

@@ -34,11 +34,9 @@ func TestAmount_EndsAreIncluded(t *testing.T) {
 		-MaxAmount - 1: {false, false}, -MaxAmount: {false, true}, -1: {false, true}, 0: {false, false}, 1: {true, true},
 		MaxAmount: {true, true}, MaxAmount + 1: {false, false}, -1 << 63: {false, false}, 1<<63 - 1: {false, false},
 	} {
-		got := [2]bool{Amount(n), Difference(n)}
-		assert.True(t, got == want, "%d: amount, difference = %v, want %v", n, got, want)
+		assert.Equal(t, want, [2]bool{Amount(n), Difference(n)}, "%d: amount, difference", n)
 	}
-	got := MustBeInteger(1, MaxAmount)
-	assert.True(t, got == MustBeAmount, "%q and %q", got, MustBeAmount)
+	assert.Equal(t, MustBeAmount, MustBeInteger(1, MaxAmount))
 }
 
 func TestASCII_LengthAndAlphabetOfKeyRouteAdminKey(t *testing.T) {

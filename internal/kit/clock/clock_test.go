@@ -136,7 +136,5 @@ func TestClock_Advance_MovesDecisionsOnly(t *testing.T) {
 			t.Errorf("now %s, want %s", got, want.Add(month))
 		}
 	}
-	if got := c.Ahead(); got != hour+2*month {
-		t.Errorf("ahead by %s", got)
-	}
+	assert.Equal(t, hour+2*month, c.Ahead())
 }

@@ -25,8 +25,7 @@ func TestOf_FirstErrorOfTheChain(t *testing.T) {
 		{&Error{Code: Unavailable, Cause: inner}, Unavailable},
 		{errors.Join(&Error{Code: QueueFull}, inner), QueueFull},
 	} {
-		got := Of(c.err)
-		assert.True(t, got == c.want, "%v: code %q, want %q", c.err, got, c.want)
+		assert.Equal(t, c.want, Of(c.err), "%v", c.err)
 	}
 }
 
@@ -40,8 +39,7 @@ func TestError_Text_DetailElseFields_ThenCause(t *testing.T) {
 		"unavailable: away: EOF": {Code: Unavailable, Detail: "away", Cause: errors.New("EOF")},
 		"precondition_failed: a is required; b must be absent": {Code: Conflict, Fields: fields},
 	} {
-		got := e.Error()
-		assert.True(t, got == want, "got %q, want %q", got, want)
+		assert.Equal(t, want, e.Error())
 	}
 	e := Errorf(NotFound, "meter", "no meter")
 	assert.True(t, e.Field() == "meter" && e.Fields[0].Message == "no meter", "the field at fault is %+v", e.Fields)

@@ -483,8 +483,7 @@ func TestDoWithin_ContextWithTimerForDone_NeedsItOnlyForAnEarlierDeadline(t *tes
 			}
 			cancel()
 		}
-		took := time.Since(now)
-		assert.True(t, took == 3*time.Second, "the waits took %s", took)
+		assert.Equal(t, 3*time.Second, time.Since(now), "the time of the waits")
 		r.next()
 		r.answered(1, busy)
 		r.stop()

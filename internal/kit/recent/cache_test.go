@@ -26,8 +26,7 @@ func TestCache_EveryValueThatLeaves_IsDropped(t *testing.T) {
 	c.Remove("of nobody")
 	assert.True(t, c.Len() == 2 && dropped == entered-107, "%d entries, %d of %d dropped", c.Len(), dropped, entered)
 	for i := range 3 {
-		removed := c.RemoveOldest()
-		assert.True(t, removed == (i < 2), "removal %d of two entries: %v", i, removed)
+		assert.Equal(t, i < 2, c.RemoveOldest(), "removal %d of two entries", i)
 	}
 	assert.True(t, c.Len() == 0 && dropped == entered, "%d entries, %d of %d dropped", c.Len(), dropped, entered)
 }

@@ -55,8 +55,7 @@ func TestFromURI_OneSpelling(t *testing.T) {
 		"search":                         "/search",
 		"/" + strings.Repeat("%41", 900): "/" + strings.Repeat("A", 900),
 	} {
-		got := FromURI(uri)
-		assert.True(t, got == want, "FromURI(%.60q) = %.60q, want %.60q", uri, got, want)
+		assert.Equal(t, want, FromURI(uri), "%.60q", uri)
 	}
 }
 
@@ -82,8 +81,7 @@ func TestFromURI_OtherSpellingsGiveSameRoute(t *testing.T) {
 			}
 		}
 		b.WriteString(rapid.SampledFrom([]string{"", "?", "?a=/b/..", "#f"}).Draw(t, "behind"))
-		got := FromURI(b.String())
-		assert.True(t, got == want, "%q becomes %q, want %q", b.String(), got, want)
+		assert.Equal(t, want, FromURI(b.String()), "%q", b.String())
 	})
 }
 

@@ -40,8 +40,7 @@ func TestDelivery_AcceptedByTheLibraryOfTheStandard(t *testing.T) {
 	d := b.deliveries(w.ID, "")[0]
 	assert.True(t, d.EventID() == call.id() && d.Attempts == 1 && d.StatusCode == http.StatusNoContent && d.Error == "" && !d.AttemptedAt.IsZero() && d.NextAt.IsZero() &&
 		d.Latency >= 0, d)
-	n := testutil.ToFloat64(b.metrics.attempts.WithLabelValues("delivered"))
-	assert.True(t, n == 1, "%v attempts are counted", n)
+	assert.Equal(t, 1.0, testutil.ToFloat64(b.metrics.attempts.WithLabelValues("delivered")), "attempts are counted")
 }
 
 func TestDelivery_TypesAndTenant_OthersNotTold(t *testing.T) {
@@ -112,8 +111,7 @@ func TestDelivery_HostileReceivers_DelayNobodyElse(t *testing.T) {
 		return true
 	})
 	for _, name := range []string{"never answers", "stops amid its body"} { // none of their calls has ended yet
-		n := len(hostile[name].got())
-		assert.True(t, n <= workersPerWebhook, "%s: %d calls at a time", name, n)
+		assert.LessOrEqual(t, len(hostile[name].got()), workersPerWebhook, "%s: calls at a time", name)
 	}
 	assert.Empty(t, elsewhere.got(), "redirects were followed")
 	for name, r := range hostile {
@@ -156,8 +154,7 @@ func TestPauses_AsPromised(t *testing.T) {
 // River searches every 30 s for jobs whose process was killed.
 func TestRescue_WithinAMinute(t *testing.T) {
 	t.Parallel()
-	after := jobTimeout(callTimeout) + rescueSlack + 30*time.Second
-	assert.True(t, after < time.Minute, "it is tried again after %s", after)
+	assert.Less(t, jobTimeout(callTimeout)+rescueSlack+30*time.Second, time.Minute, "it is tried again after this time")
 }
 
 func TestDelivery_ThreeDaysInVain_DeadAndListed_ReplayTriesAgain(t *testing.T) {
@@ -202,8 +199,7 @@ func TestWebhook_Paused_NotTold_ReplayCatchesUp(t *testing.T) {
 	b.eventually("others are told", func() bool { return len(witness.ids()) == 3 })
 	_, err = b.Replay(t.Context(), w.ID, from, time.Time{}, anybody)
 	assert.True(t, err != nil && strings.Contains(err.Error(), "paused"), "a paused webhook is replayed: %v", err)
-	n := len(r.got())
-	require.True(t, n == 1, "a paused webhook got %d calls", n-1)
+	require.Len(t, r.got(), 1, "a paused webhook got calls")
 	_, err = b.Update(t.Context(), w.ID, Change{Status: &active}, anybody)
 	require.NoError(t, err)
 	b.tell("fourth")
@@ -301,8 +297,7 @@ func TestDelivery_Flood_FewCallsAtATime_NothingLost(t *testing.T) {
 	b.tell(tenants...)
 	b.eventually("another receiver is told all", func() bool { return len(witness.ids()) == count })
 	b.eventually("as many calls as may be are under way", func() bool { return len(r.got()) >= workersPerWebhook })
-	n := len(r.got())
-	assert.True(t, n <= workersPerWebhook, "%d calls at a time, at most %d are allowed", n, workersPerWebhook)
+	assert.LessOrEqual(t, len(r.got()), workersPerWebhook, "calls at a time")
 	close(release)
 	b.eventually("all are told", func() bool { return len(r.ids()) == count })
 }

@@ -35,20 +35,17 @@ func TestRecord_Lines_InTheTransaction(t *testing.T) {
 			err = tx.Commit(t.Context())
 		}
 		require.NoError(t, err)
-		n := count()
-		assert.True(t, n == map[bool]int{false: 0, true: 2}[commit], "commit %v: %d lines", commit, n)
+		assert.Equal(t, map[bool]int{false: 0, true: 2}[commit], count(), "commit %v", commit)
 	}
 	var batch pgx.Batch
 	require.NoError(t, Queue(&batch, lines[:1]))
 	require.NoError(t, pool.SendBatch(t.Context(), &batch).Close())
-	n := count()
-	assert.True(t, n == 3, "%d lines", n)
+	assert.Equal(t, 3, count())
 }
 
 func TestFrom_ActorOfTheContext_NobodyWithoutOne(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, &Actor{}, From(context.Background()))
 	actor := &Actor{KeyID: Command, Name: "quotasvc apply"}
-	got := From(With(t.Context(), actor))
-	assert.True(t, got == actor, got)
+	assert.Same(t, actor, From(With(t.Context(), actor)))
 }

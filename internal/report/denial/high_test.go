@@ -100,9 +100,8 @@ func TestRecorder_LimitRefusesMany_OnSeveralInstances_ToldOnce(t *testing.T) {
 			all.Go(func() { b.flush(r) })
 		}
 		all.Wait()
-		if got := b.number("SELECT count(*) FROM events WHERE data->>'rule' = $1 AND (data->>'rejections')::bigint >= 100", rule); got != 1 {
-			t.Errorf("%d events of %s, want 1: %q", got, rule, b.told())
-		}
+		const events = "SELECT count(*) FROM events WHERE data->>'rule' = $1 AND (data->>'rejections')::bigint >= 100"
+		assert.EqualValues(t, 1, b.number(events, rule), "events of %s: %q", rule, b.told())
 	}
 }
 
@@ -120,10 +119,8 @@ func TestRecorder_Flood_OneEvent(t *testing.T) {
 		r.refuse(200, "acme", "per-tenant", "calls", minute)
 		b.flush(r)
 	}
-	got := b.told()
-	assert.Len(t, got, 1, "%d events", len(got))
-	n := b.number("SELECT count(*) FROM event_marks")
-	assert.True(t, n == 1, "%d marks", n)
+	assert.Len(t, b.told(), 1, "events")
+	assert.EqualValues(t, 1, b.number("SELECT count(*) FROM event_marks"), "marks")
 }
 
 // If an event cannot be written, the denials are still counted.
@@ -137,8 +134,7 @@ func TestRecorder_EventsCannotBeWritten_DenialsAreCounted(t *testing.T) {
 	b.exec("ALTER TABLE events DETACH PARTITION events_" + month)
 	r.refuse(20, "acme", "per-tenant", "calls", minute)
 	b.flush(r)
-	n := b.number("SELECT sum(n) FROM denial_counts")
-	assert.True(t, n == 20, "%d denials are counted", n)
+	assert.EqualValues(t, 20, b.number("SELECT sum(n) FROM denial_counts"), "denials are counted")
 	assert.Zero(t, testutil.ToFloat64(r.metrics.counts), "are lost")
 	assert.Zero(t, b.number("SELECT count(*) FROM event_marks"), "marks of what was not told")
 	first := minute.AddDate(0, 0, 1-minute.Day())
@@ -146,9 +142,7 @@ func TestRecorder_EventsCannotBeWritten_DenialsAreCounted(t *testing.T) {
 		first.Format(time.DateOnly), first.AddDate(0, 1, 0).Format(time.DateOnly)))
 	r.refuse(1, "acme", "per-tenant", "calls", minute)
 	b.flush(r)
-	if got := b.told(); len(got) != 1 { // the next refusal emits it
-		t.Errorf("%q", got)
-	}
+	assert.Len(t, b.told(), 1, "the next refusal emits it")
 }
 
 func TestRecorder_ThresholdZero_NothingTold(t *testing.T) {

@@ -121,8 +121,7 @@ func TestRecorder_TwoInstances_CountsAddUp_Last100Kept(t *testing.T) {
 		"not newest first")
 	d := list.Denials[0]
 	assert.True(t, d.RequestID == "r599" && d.Required == 5 && d.Available == 2 && d.Meter == "calls" && d.Tenant == "acme", d)
-	n := b.number("SELECT jsonb_array_length(items) FROM denials_recent")
-	assert.True(t, n == Kept, "%d are stored", n)
+	assert.EqualValues(t, Kept, b.number("SELECT jsonb_array_length(items) FROM denials_recent"), "are stored")
 }
 
 func TestRecorder_OneInstance_ExactlyTheLast100(t *testing.T) {
@@ -161,21 +160,16 @@ func TestRecorder_HostileNames_RowsAreBounded(t *testing.T) {
 	}
 	b.Note(refusal("quiet", now, 0))
 	b.flush(b.Recorder)
-	n := b.number("SELECT count(*) FROM denial_counts WHERE tenant_id = 'acme'")
-	assert.True(t, n == keysOfTenant+1, "%d rows", n)
-	n = b.number("SELECT sum(n) FROM denial_counts WHERE tenant_id = 'acme'")
-	assert.True(t, n == 5000, "%d are counted", n)
-	n = b.number("SELECT n FROM denial_counts WHERE tenant_id = 'acme' AND meter = '(other)' AND rule = '(other)'")
-	assert.True(t, n == 5000-keysOfTenant, "%d others", n)
-	if n := testutil.ToFloat64(b.metrics.named); n != 5000-keysOfTenant {
-		t.Errorf("the metric has %v", n)
-	}
+	assert.EqualValues(t, keysOfTenant+1, b.number("SELECT count(*) FROM denial_counts WHERE tenant_id = 'acme'"), "rows")
+	assert.EqualValues(t, 5000, b.number("SELECT sum(n) FROM denial_counts WHERE tenant_id = 'acme'"), "are counted")
+	const others = "SELECT n FROM denial_counts WHERE tenant_id = 'acme' AND meter = '(other)' AND rule = '(other)'"
+	assert.EqualValues(t, 5000-keysOfTenant, b.number(others), "others")
+	assert.Equal(t, float64(5000-keysOfTenant), testutil.ToFloat64(b.metrics.named), "the metric")
 	assert.Zero(t, b.number("SELECT count(*) FROM denial_counts WHERE tenant_id NOT IN ('acme', 'quiet')")+b.number("SELECT count(*) FROM denials_recent WHERE tenant_id NOT IN ('acme', 'quiet')"),
 		"rows of tenants that do not exist")
-	n = b.number("SELECT n FROM denial_counts WHERE tenant_id = 'quiet'")
-	assert.True(t, n == 1, "quiet has %d", n)
-	n = b.number("SELECT octet_length(items::text) FROM denials_recent WHERE tenant_id = 'acme'")
-	assert.True(t, n <= 100*1000, "%d bytes", n)
+	assert.EqualValues(t, 1, b.number("SELECT n FROM denial_counts WHERE tenant_id = 'quiet'"), "of quiet")
+	const bytes = "SELECT octet_length(items::text) FROM denials_recent WHERE tenant_id = 'acme'"
+	assert.LessOrEqual(t, b.number(bytes), int64(100*1000), "bytes")
 }
 
 // Memory is bounded for any denials. The denials without room are counted.
@@ -245,8 +239,8 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	later := time.Now().Add(300 * 24 * time.Hour).UTC()
 	b.Note(refusal("acme", later, 1))
 	b.flush(b.Recorder)
-	n := b.number("SELECT count(*) FROM denial_counts")
-	assert.True(t, n == 0 && testutil.ToFloat64(b.metrics.counts) == 1, "%d counts", n)
+	assert.Zero(t, b.number("SELECT count(*) FROM denial_counts"), "counts")
+	assert.Equal(t, 1.0, testutil.ToFloat64(b.metrics.counts), "are lost")
 	list := b.read(Query{Tenant: "acme", To: later.Add(time.Second)})
 	assert.Len(t, list.Denials, 1, list)
 	log := slog.New(slog.DiscardHandler)
@@ -257,8 +251,7 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	}
 	b.Note(refusal("acme", later, 2))
 	b.flush(b.Recorder)
-	n = b.number("SELECT count(*) FROM denial_counts")
-	assert.True(t, n == 1, "%d counts", n)
+	assert.EqualValues(t, 1, b.number("SELECT count(*) FROM denial_counts"), "counts")
 	// The partition exists until KeptFor after the end of its week. Then it is dropped.
 	end := weekOf(later).Add(week)
 	for _, step := range []struct {
@@ -266,8 +259,7 @@ func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 		kept bool
 	}{{end.Add(KeptFor - time.Second), true}, {end.Add(KeptFor), false}} {
 		require.NoError(t, Maintain(t.Context(), conn.Conn(), step.at, log))
-		kept := slices.Contains(weeks(), countsTable.partitionName(weekOf(later)))
-		assert.True(t, kept == step.kept, "%s: kept is %v", step.at, kept)
+		assert.Equal(t, step.kept, slices.Contains(weeks(), countsTable.partitionName(weekOf(later))), "kept at %s", step.at)
 	}
 }
 
@@ -279,11 +271,10 @@ func TestMaintain_OldExplanations_Forgotten(t *testing.T) {
 	b.Note(refusal("globex", time.Now().Add(-KeptFor-time.Hour), 1))
 	b.Note(refusal("globex", time.Now().Add(-KeptFor+time.Hour), 2))
 	b.flush(b.Recorder)
-	n := b.number("SELECT count(*) FROM denials_recent")
-	require.True(t, n == 2, "%d rows", n)
+	require.EqualValues(t, 2, b.number("SELECT count(*) FROM denials_recent"), "rows")
 	b.maintain(t.Context())
-	n = b.number("SELECT sum(jsonb_array_length(items)) FROM denials_recent")
-	assert.True(t, n == 2 && b.number("SELECT count(*) FROM denials_recent WHERE tenant_id = 'globex'") == 1, "%d explanations are left, want the two of globex", n)
+	assert.EqualValues(t, 2, b.number("SELECT sum(jsonb_array_length(items)) FROM denials_recent"), "explanations are left")
+	assert.EqualValues(t, 1, b.number("SELECT count(*) FROM denials_recent WHERE tenant_id = 'globex'"), "the two of globex")
 }
 
 func mustPartitions(t *testing.T, conn *pgxpool.Conn) []partition {

@@ -104,13 +104,11 @@ func TestShadows_TableAway_KeptInMemory_DenialsStored(t *testing.T) {
 		b.Note(refusal("acme", now, i))
 		require.Error(t, b.Flush(t.Context()), "stored")
 	}
-	n := b.number("SELECT sum(n) FROM denial_counts")
-	assert.True(t, n == 6, "%d denials are stored", n)
+	assert.EqualValues(t, 6, b.number("SELECT sum(n) FROM denial_counts"), "denials are stored")
 	b.exec("ALTER TABLE gone RENAME TO shadow_counts")
 	b.flush(b.Recorder)
 	b.flush(b.Recorder)
-	c := b.shadow(now, "r")["hour"]
-	assert.True(t, c.Denies == 120, c)
+	assert.EqualValues(t, 120, b.shadow(now, "r")["hour"].Denies)
 	assert.Zero(t, testutil.ToFloat64(b.metrics.shadows), "are lost")
 }
 
@@ -126,8 +124,8 @@ func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
 	says := Shadow{At: later, Tenant: "acme", Rule: "r", Denies: true}
 	saysOf(b.Recorder, 4, says)
 	b.flush(b.Recorder)
-	n := testutil.ToFloat64(b.metrics.shadows)
-	assert.True(t, n == 4 && b.number("SELECT count(*) FROM shadow_counts") == 0, "%v are lost", n)
+	assert.Equal(t, 4.0, testutil.ToFloat64(b.metrics.shadows), "are lost")
+	assert.Zero(t, b.number("SELECT count(*) FROM shadow_counts"))
 	left, err := weeksLeft(t.Context(), conn.Conn(), later)
 	assert.True(t, err == nil && left == -1, "%d weeks, %v", left, err)
 	log := slog.New(slog.DiscardHandler)
@@ -136,8 +134,7 @@ func TestMaintain_ShadowWeeks_MadeAndDropped(t *testing.T) {
 	assert.True(t, err == nil && left == weeksAhead, "%d weeks, %v", left, err)
 	saysOf(b.Recorder, 4, says)
 	b.flush(b.Recorder)
-	c := b.shadow(later, "r")["hour"]
-	assert.True(t, c.Denies == 4, c)
+	assert.EqualValues(t, 4, b.shadow(later, "r")["hour"].Denies)
 	require.NoError(t, Maintain(t.Context(), conn.Conn(), weekOf(later).Add(week+KeptFor), log))
 	assert.Zero(t, b.number("SELECT count(*) FROM shadow_counts"), "rows are left")
 }
@@ -180,8 +177,7 @@ func TestNoteShadow_KnownCount_AllocatesNothing(t *testing.T) {
 		b.NoteShadow(&Shadow{Tenant: "acme", Rule: "strict"})
 	}
 	note()
-	n := testing.AllocsPerRun(1000, note)
-	assert.True(t, n <= 0, "%v allocations", n)
+	assert.Zero(t, testing.AllocsPerRun(1000, note), "allocations")
 }
 
 // A limit in shadow mode would deny all requests. It has thousands of tenants in each of five hours and of three

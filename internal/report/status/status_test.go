@@ -127,12 +127,11 @@ func TestRead_RequestsOfTheWindow(t *testing.T) {
 	}
 	count("404", 2)
 	count("503", 4)
-	if got, want := b.since(began.Add(20*time.Second)), (Requests{From: began.UTC(), Answered: 19, Refused: 3, Failed: 4}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	got := b.since(began.Add(75 * time.Second)) // the sample at 10 s is the newest that is at least a minute old
-	want := (Requests{From: began.Add(10 * time.Second).UTC(), Answered: 9, Refused: 3, Failed: 4})
-	assert.True(t, got == want, "%+v, want %+v", got, want)
+	want := Requests{From: began.UTC(), Answered: 19, Refused: 3, Failed: 4}
+	assert.Equal(t, want, b.since(began.Add(20*time.Second)))
+	// The sample at 10 s is the newest that is at least a minute old.
+	want = Requests{From: began.Add(10 * time.Second).UTC(), Answered: 9, Refused: 3, Failed: 4}
+	assert.Equal(t, want, b.since(began.Add(75*time.Second)))
 	for i := range 1000 {
 		b.sample(began.Add(80*time.Second + time.Duration(i)*5*time.Second))
 	}

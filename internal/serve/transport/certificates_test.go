@@ -35,25 +35,22 @@ func TestCertificates_FilesChange_NewConnectionsUseThem(t *testing.T) {
 		assert.EqualValues(t, "http/1.1", state.NegotiatedProtocol, "protocol")
 		return state.PeerCertificates[0].SerialNumber.Int64()
 	}
-	n := serial()
-	assert.True(t, n == 2, "serial %d", n)
+	assert.EqualValues(t, 2, serial())
 	end := time.Until(c.expires())
 	assert.True(t, end >= 58*time.Minute && end <= time.Hour, "the certificate ends in %s, want an hour", end)
 	authority.Issue(t, files.Cert, files.Key)
 	c.Reload()
 	c.Reload()
-	if n := serial(); n != 3 || strings.Count(log.String(), "reloaded") != 1 {
-		t.Errorf("serial %d after the change; log:\n%s", n, &log)
-	}
+	assert.EqualValues(t, 3, serial(), "after the change")
+	assert.Equal(t, 1, strings.Count(log.String(), "reloaded"), "%s", &log)
 	for _, broken := range []string{"nonsense", ""} {
 		require.NoError(t, os.WriteFile(files.Cert, []byte(broken), 0o600))
 		c.Reload()
 		c.Reload()
 		c.Reload()
 	}
-	if n := serial(); n != 3 || strings.Count(log.String(), "the old one stays") != 2 {
-		t.Errorf("serial %d after two broken files; log:\n%s", n, &log)
-	}
+	assert.EqualValues(t, 3, serial(), "after two broken files")
+	assert.Equal(t, 2, strings.Count(log.String(), "the old one stays"), "%s", &log)
 	_, err = tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
 	assert.Error(t, err, "TLS 1.1 is accepted")
 }

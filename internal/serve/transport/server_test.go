@@ -192,8 +192,7 @@ func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
 		default:
 		}
 		close(leave)
-		status := <-slow
-		assert.True(t, status == http.StatusAccepted, "status %d", status)
+		assert.Equal(t, http.StatusAccepted, <-slow, "status")
 		err := <-done
 		assert.NoError(t, err)
 		assert.NoError(t, s.server.Wait())

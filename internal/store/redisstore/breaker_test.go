@@ -100,8 +100,7 @@ func TestBreaker_Open_ProbesOnceAfterFiveSeconds(t *testing.T) {
 	t.Parallel()
 	b := newTestBreaker().outcomes("-----")
 	b.now = b.now.Add(RetryAfter - time.Microsecond)
-	got := b.admit(b.now)
-	require.True(t, got == passRefused, "just before: %v", got)
+	require.Equal(t, passRefused, b.admit(b.now), "just before")
 	b.now = b.now.Add(time.Microsecond)
 	var probes, refused atomic.Int64
 	testenv.Together(16, func(_ int) {
@@ -117,20 +116,15 @@ func TestBreaker_Open_ProbesOnceAfterFiveSeconds(t *testing.T) {
 	require.True(t, probes.Load() == 1 && refused.Load() == 15, "%d probes, %d refused", probes.Load(), refused.Load())
 
 	b.endProbe(b.now, probeFailed)
-	got = b.admit(b.now.Add(RetryAfter - time.Microsecond))
-	require.True(t, got == passRefused, "after a failed probe: %v", got)
+	require.Equal(t, passRefused, b.admit(b.now.Add(RetryAfter-time.Microsecond)), "after a failed probe")
 	b.now = b.now.Add(RetryAfter)
-	got = b.admit(b.now)
-	require.True(t, got == passProbe, "the second probe: %v", got)
+	require.Equal(t, passProbe, b.admit(b.now), "the second probe")
 	b.endProbe(b.now, probeUndecided)
-	got = b.admit(b.now)
-	require.True(t, got == passProbe, "after an undecided probe: %v", got)
+	require.Equal(t, passProbe, b.admit(b.now), "after an undecided probe")
 	b.endProbe(b.now, probePassed)
-	got = b.admit(b.now)
-	require.True(t, got == passCall && !b.isOpen(), "after a good probe: %v", got)
+	require.Equal(t, passCall, b.admit(b.now), "after a good probe")
+	require.False(t, b.isOpen(), "after a good probe")
 	b.outcomes("----")
 	assert.False(t, b.isOpen(), "it remembers the failures of before")
-	if got := fmt.Sprint(b.changes); got != "[true down false <nil>]" {
-		t.Errorf("changes: %s; want one line per change", got)
-	}
+	assert.Equal(t, "[true down false <nil>]", fmt.Sprint(b.changes), "one line per change")
 }

@@ -105,8 +105,7 @@ func TestStart_LoadsTheScripts(t *testing.T) {
 	call := Call{Keys: []string{"k"}, Args: []any{0, 1, 1, 0, 3, 1, 1, 1, 136, 0, 1, 1, 0, 1, 64}, Packed: true}
 	reply := s.Run(context.Background(), call)[0]
 	require.True(t, reply.Err == nil, reply.Err)
-	n := testutil.ToFloat64(metrics.noScript.WithLabelValues("limits"))
-	assert.Zero(t, n, "the script was missing %v times", n)
+	assert.Zero(t, testutil.ToFloat64(metrics.noScript.WithLabelValues("limits")), "calls without the script")
 }
 
 func TestScript_ErrorKeepsTheConnectionsError(t *testing.T) {
