@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // subjectsOf returns the number of balances with which the tests of large tenants run: 20,000, or the number in the
@@ -34,15 +35,13 @@ func TestPatchTenant_NowWithManyBalances_TouchesNone(t *testing.T) {
 	seed(t, s)
 	put(t, s.PutPlan, Plan{ID: "pro", Allowances: []Allowance{monthly("api_calls", 5)}})
 	n := subjectsOf(t)
-	_, err := s.db.Pool().Exec(ctx, `INSERT INTO balances (tenant_id, meter, subject, plan, plan_version, allowance, period_start, period_end, next_event_at, updated_at)
+	testenv.Exec(t, s.db.Pool(), `INSERT INTO balances (tenant_id, meter, subject, plan, plan_version, allowance, period_start, period_end, next_event_at, updated_at)
 		SELECT 'acme', 'api_calls', 'user-' || n, 'free', 1, 100, now() - interval '1 hour', now() + interval '10 days', now() + interval '10 days', now()
 		FROM generate_series(1, $1) AS n`, n)
-	require.NoError(t, err)
 	other, err := s.db.Pool().Begin(ctx) // a concurrent debit
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = other.Rollback(context.Background()) })
-	_, err = other.Exec(ctx, "SELECT 1 FROM balances WHERE tenant_id = 'acme' AND subject = 'user-7' FOR NO KEY UPDATE")
-	require.NoError(t, err)
+	testenv.Exec(t, other, "SELECT 1 FROM balances WHERE tenant_id = 'acme' AND subject = 'user-7' FOR NO KEY UPDATE")
 	began := time.Now()
 	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: ptr("pro"), Apply: applyNow, Prorate: true})
 	t.Logf("%d balances: %v", n, time.Since(began))

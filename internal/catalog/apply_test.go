@@ -8,6 +8,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 func parsed(t *testing.T, text string) *File {
@@ -161,11 +162,9 @@ dry run: nothing was written
 
 func TestApply_UnlistedTenantsOnlyWithSection(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	s := newStore(t)
 	seed(t, s)
-	_, err := s.db.Pool().Exec(ctx, `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'x' || n, 'starter', now() FROM generate_series(1, 150) n`)
-	require.NoError(t, err)
+	testenv.Exec(t, s.db.Pool(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'x' || n, 'starter', now() FROM generate_series(1, 150) n`)
 	require.Equal(t, 2, apply(t, s, "meters:\n  m: {unit: u}\n", true).Count(diff.Unlisted), "the meter and the plan")
 	report := apply(t, s, "tenants:\n  acme: {plan: starter}\n", true)
 	require.Equal(t, 2+maxUnlisted, report.Count(diff.Unlisted))

@@ -18,8 +18,7 @@ func BenchmarkTenant(b *testing.B) {
 	const tenants = 100_000
 	pool := testenv.Pool(b, testenv.Postgres(b))
 	store := NewStore(pgstore.New(pool, pgstore.Config{}), StoreConfig{})
-	_, err := pool.Exec(b.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(1, $1) n`, tenants)
-	require.NoError(b, err)
+	testenv.Exec(b, pool, `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(1, $1) n`, tenants)
 	ids := make([]string, tenants)
 	for i := range ids {
 		ids[i] = fmt.Sprint("t", i+1)
@@ -75,17 +74,15 @@ func BenchmarkApply(b *testing.B) {
 func BenchmarkReload(b *testing.B) {
 	pool := testenv.Pool(b, testenv.Postgres(b))
 	store := NewStore(pgstore.New(pool, pgstore.Config{}), StoreConfig{})
-	_, err := pool.Exec(b.Context(), `INSERT INTO limits (rule, spec) SELECT 'r' || n, jsonb_build_object('rule', 'r' || n, 'per', jsonb_build_array('tenant'),
+	testenv.Exec(b, pool, `INSERT INTO limits (rule, spec) SELECT 'r' || n, jsonb_build_object('rule', 'r' || n, 'per', jsonb_build_array('tenant'),
 		'kind', 'token_bucket', 'rate', '5/s', 'match', jsonb_build_object('tenant', 't' || n)) FROM generate_series(1, 20000) n`)
-	require.NoError(b, err)
 	known, err := store.readSnapshot(b.Context(), &Snapshot{}, time.Now())
 	require.NoError(b, err)
 	for name, change := range map[string]string{"none": "", "one": "UPDATE limits SET updated_at = clock_timestamp() WHERE rule = 'r7'"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if change != "" {
-					_, err := pool.Exec(b.Context(), change)
-					require.NoError(b, err)
+					testenv.Exec(b, pool, change)
 				}
 				after, err := store.readSnapshot(b.Context(), known, time.Now())
 				require.NoError(b, err)

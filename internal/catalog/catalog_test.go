@@ -92,8 +92,7 @@ func TestCatalog_ManyChanges_AnnouncedAsAll(t *testing.T) {
 func TestCatalog_PeriodicReload(t *testing.T) {
 	t.Parallel()
 	c := startCatalog(t, testenv.Postgres(t), Config{ReloadEvery: 10 * time.Millisecond})
-	_, err := c.db.Pool().Exec(t.Context(), "INSERT INTO meters (meter, unit) VALUES ('by_hand', 'u')")
-	require.NoError(t, err)
+	testenv.Exec(t, c.db.Pool(), "INSERT INTO meters (meter, unit) VALUES ('by_hand', 'u')")
 	testenv.Eventually(t, func() bool { return c.Snapshot().Meters["by_hand"] != nil }, "meter")
 }
 

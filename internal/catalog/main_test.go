@@ -30,8 +30,7 @@ func openStoreWith(t *testing.T, url string, cfg StoreConfig, dbCfg pgstore.Conf
 func byHand(t *testing.T, s *Store, sql string, args ...any) {
 	t.Helper()
 	url := testenv.AsSuperuser(t, s.db.Pool().Config().ConnString())
-	_, err := testenv.Pool(t, url).Exec(t.Context(), sql, args...)
-	require.NoError(t, err)
+	testenv.Exec(t, testenv.Pool(t, url), sql, args...)
 }
 
 // newStore returns a store with a separate database.

@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 func TestGivesLess_ComparesInTheLongRun(t *testing.T) {
@@ -103,12 +104,10 @@ plans:
 // exists.
 func TestWarnings_CountIsBounded(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	s := newStore(t)
 	put(t, s.PutMeter, Meter{ID: "tokens", Unit: "token"})
 	put(t, s.PutPlan, Plan{ID: "free", Allowances: []Allowance{monthly("tokens", 2)}})
-	_, err := s.db.Pool().Exec(ctx, "INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'many-' || n, 'free', now() FROM generate_series(1, 10050) AS n")
-	require.NoError(t, err)
+	testenv.Exec(t, s.db.Pool(), "INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'many-' || n, 'free', now() FROM generate_series(1, 10050) AS n")
 	report := apply(t, s, `plans: {free: {allowances: [{meter: tokens, amount: 1, every: month, anchor: calendar}]}}`, true)
 	require.Equal(t, []string{"plan free: tokens falls from 2 a month to 1 a month for more than 10000 tenants"}, report.Warnings)
 }
@@ -136,9 +135,8 @@ plans:
 	put(t, s.PutPlan, Plan{ID: "odd", Allowances: []Allowance{a, monthly("credits", 0)}})
 
 	// A plan that an earlier version of the program has stored can be sent again unchanged.
-	_, err = s.db.Pool().Exec(ctx, `WITH plan AS (INSERT INTO plans (plan, version) VALUES ('old', 1))
+	testenv.Exec(t, s.db.Pool(), `WITH plan AS (INSERT INTO plans (plan, version) VALUES ('old', 1))
 		INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, overflow_meter, overflow_price)
 		SELECT 'old', 1, 'tokens', 0, a.amount, a.every, a.anchor, a.overflow_meter, a.overflow_price FROM plan_allowances a WHERE a.meter = 'tokens'`)
-	require.NoError(t, err)
 	require.EqualValues(t, 1, put(t, s.PutPlan, Plan{ID: "old", Allowances: []Allowance{a}}).Version)
 }

@@ -41,17 +41,8 @@ func seed(t *testing.T, s *Store) {
 func TestQueries_PrepareOnSchema(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
-	conn, err := s.db.Pool().Acquire(t.Context())
-	require.NoError(t, err)
-	defer conn.Release()
 	require.NotEmpty(t, s.queries)
-	for name, statement := range s.queries {
-		if name == "Listen" {
-			continue // PostgreSQL cannot prepare the command LISTEN
-		}
-		_, err := conn.Conn().Prepare(t.Context(), name, statement)
-		require.NoError(t, err, name)
-	}
+	testenv.Statements(t, s.queries)
 }
 
 func TestPutMeter_Unchanged_NoWrite(t *testing.T) {
@@ -99,8 +90,7 @@ func TestDeleteMeter_InUse_Conflict(t *testing.T) {
 	put(t, s.PutPlan, Plan{ID: "p"})
 	put(t, s.PutLimit, Limit{Rule: "global", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s", Match: Match{Meter: "limited"}})
 	put(t, s.PutMeter, Meter{ID: "unused", Unit: "unit"})
-	_, err := s.db.Pool().Exec(ctx, "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'balance', 1)")
-	require.NoError(t, err)
+	testenv.Exec(t, s.db.Pool(), "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'balance', 1)")
 
 	for id, by := range map[string]string{
 		"granted": "version 1 of plan p", "overflow": "version 1 of plan p", "free": "version 2 of plan p",
@@ -113,7 +103,7 @@ func TestDeleteMeter_InUse_Conflict(t *testing.T) {
 	require.NoError(t, s.DeleteMeter(ctx, "unused"))
 	require.NoError(t, s.DeleteLimit(ctx, "global"))
 	require.NoError(t, s.DeleteMeter(ctx, "limited"))
-	_, err = s.Meter(ctx, "unused")
+	_, err := s.Meter(ctx, "unused")
 	require.Equal(t, errcode.NotFound, errcode.Of(err))
 }
 

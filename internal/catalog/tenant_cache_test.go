@@ -169,8 +169,7 @@ func TestTenantCache_ReadBeforeNotification_NotCached(t *testing.T) {
 	r := newCacheRig(t, 10)
 	blocker, err := r.store.db.Pool().Begin(ctx)
 	require.NoError(t, err)
-	_, err = blocker.Exec(ctx, "LOCK TABLE tenants IN ACCESS EXCLUSIVE MODE")
-	require.NoError(t, err)
+	testenv.Exec(t, blocker, "LOCK TABLE tenants IN ACCESS EXCLUSIVE MODE")
 	got := make(chan error, 1)
 	go func() {
 		_, err := r.get(ctx, "acme")
@@ -267,8 +266,7 @@ func TestNamedTenants_ManyIDs_UseTheIndex(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Release()
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-		_, err = conn.Exec(t.Context(), "SET plan_cache_mode = "+mode)
-		require.NoError(t, err)
+		testenv.Exec(t, conn, "SET plan_cache_mode = "+mode)
 		ids := make([]string, 500)
 		for i := range ids {
 			ids[i] = fmt.Sprint("t", i)
@@ -284,8 +282,7 @@ func TestNamedTenants_ManyIDs_UseTheIndex(t *testing.T) {
 			require.NotContains(t, plan, "hashed SubPlan", mode, name)
 		}
 	}
-	_, err = conn.Exec(t.Context(), "RESET plan_cache_mode")
-	require.NoError(t, err)
+	testenv.Exec(t, conn, "RESET plan_cache_mode")
 }
 
 // The cache keeps no metadata, because requests do not need it. Tenants share the texts of plans and zones. Without
@@ -293,9 +290,8 @@ func TestNamedTenants_ManyIDs_UseTheIndex(t *testing.T) {
 func TestTenantCache_ATenant_TakesAtMost130Bytes(t *testing.T) {
 	const n = 20_000
 	r := newCacheRig(t, n)
-	_, err := r.store.db.Pool().Exec(t.Context(), `INSERT INTO tenants (tenant_id, plan, anchor, metadata)
+	testenv.Exec(t, r.store.db.Pool(), `INSERT INTO tenants (tenant_id, plan, anchor, metadata)
 		SELECT 'tenant-' || lpad(n::text, 8, '0'), 'starter', now(), jsonb_build_object('name', repeat('x', 300)) FROM generate_series(1, $1::int) n`, n)
-	require.NoError(t, err)
 	ids := make([]string, n)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("tenant-%08d", i+1)
@@ -303,7 +299,7 @@ func TestTenantCache_ATenant_TakesAtMost130Bytes(t *testing.T) {
 	before := heap()
 	r.readAhead(t.Context(), ids)
 	for _, id := range ids { // get repeats a failed read, and returns its error
-		_, err = r.get(t.Context(), id)
+		_, err := r.get(t.Context(), id)
 		require.NoError(t, err)
 	}
 	each := float64(heap()-before) / n

@@ -19,9 +19,8 @@ func TestDeleteMeter_RowsWithoutEntry_Deleted(t *testing.T) {
 	s := newStore(t)
 	put(t, s.PutMeter, Meter{ID: "m", Unit: "unit"})
 	put(t, s.PutMeter, Meter{ID: "other", Unit: "unit"})
-	_, err := s.db.Pool().Exec(ctx, `INSERT INTO balances (tenant_id, meter, subject, seq) VALUES
+	testenv.Exec(t, s.db.Pool(), `INSERT INTO balances (tenant_id, meter, subject, seq) VALUES
 		('acme', 'm', '', 0), ('acme', 'm', 'ann', 0), ('bolt', 'm', '', 0), ('acme', 'other', '', 0)`)
-	require.NoError(t, err)
 	require.NoError(t, s.DeleteMeter(ctx, "m"))
 	require.Equal(t, []string{"acme other 0"}, balancesOf(t, s))
 }
@@ -31,8 +30,7 @@ func TestDeleteMeter_Refused_KeepsRows(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	put(t, s.PutMeter, Meter{ID: "m", Unit: "unit"})
-	_, err := s.db.Pool().Exec(ctx, "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'm', 0), ('bolt', 'm', 1)")
-	require.NoError(t, err)
+	testenv.Exec(t, s.db.Pool(), "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'm', 0), ('bolt', 'm', 1)")
 	require.Equal(t, errcode.Conflict, errcode.Of(s.DeleteMeter(ctx, "m")))
 	require.Equal(t, []string{"acme m 0", "bolt m 1"}, balancesOf(t, s))
 }
@@ -68,15 +66,13 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 			s := newStore(t)
 			put(t, s.PutMeter, Meter{ID: "m", Unit: "unit"})
 			if c.before != "" {
-				_, err := s.db.Pool().Exec(ctx, c.before)
-				require.NoError(t, err)
+				testenv.Exec(t, s.db.Pool(), c.before)
 			}
 			batch, err := s.db.Pool().Begin(ctx)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = batch.Rollback(context.Background()) })
 			for _, statement := range c.ledger {
-				_, err := batch.Exec(ctx, statement)
-				require.NoError(t, err)
+				testenv.Exec(t, batch, statement)
 			}
 			deleted := make(chan error, 1)
 			go func() { deleted <- s.DeleteMeter(ctx, "m") }()

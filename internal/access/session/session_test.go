@@ -48,8 +48,7 @@ func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNone, "after its end")
 	made, err = s.Create(t.Context(), "key-1", "qk_the secret")
 	check(t, err)
-	_, err = pool.Exec(t.Context(), "UPDATE console_sessions SET expires_at = clock_timestamp()")
-	check(t, err)
+	testenv.Exec(t, pool, "UPDATE console_sessions SET expires_at = clock_timestamp()")
 	_, err = s.Open(t.Context(), made.ID)
 	assert.ErrorIs(t, err, ErrNone, "after its time")
 	_, err = s.Create(t.Context(), "key-2", "qk_another")
@@ -85,8 +84,7 @@ func TestSession_RowsOpenNothing(t *testing.T) {
 	for _, hidden := range [][]byte{[]byte("the_secret"), []byte(made.ID), name} {
 		assert.False(t, bytes.Contains(sealed, hidden), "the sealed secret contains %q", hidden)
 	}
-	_, err = pool.Exec(t.Context(), "UPDATE console_sessions SET key_id = 'key-2'")
-	check(t, err)
+	testenv.Exec(t, pool, "UPDATE console_sessions SET key_id = 'key-2'")
 	_, err = s.Open(t.Context(), made.ID)
 	assert.ErrorIs(t, err, ErrNone, "with another key")
 }

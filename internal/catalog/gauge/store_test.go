@@ -271,12 +271,10 @@ func TestVerify_FindsWhatWasChangedByHand(t *testing.T) {
 		{"UPDATE gauge_entries SET seq = 7 WHERE seq = 3", "UPDATE gauge_entries SET seq = 3 WHERE seq = 7", "number of a gauge entry 3 7"},
 		{"DELETE FROM gauge_entries", "", "value of a gauge 0 3"},
 	} {
-		_, err := b.byHand.Exec(t.Context(), tc.change)
-		require.NoError(t, err)
+		testenv.Exec(t, b.byHand, tc.change)
 		require.Contains(t, b.verify(t), "acme/seats: "+tc.what, tc.change)
 		if tc.undo != "" {
-			_, err = b.byHand.Exec(t.Context(), tc.undo)
-			require.NoError(t, err)
+			testenv.Exec(t, b.byHand, tc.undo)
 		}
 	}
 }

@@ -47,8 +47,7 @@ func newBundle(t *testing.T, change ...func(*Config)) *bundle {
 	}
 	b.Cache = NewCache(store, cacheCfg)
 	testenv.StopAtEnd(t, b.Stop)
-	_, err := b.byHand.Exec(t.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(0, 999) n`)
-	require.NoError(t, err)
+	testenv.Exec(t, b.byHand, `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(0, 999) n`)
 	return b
 }
 
@@ -83,8 +82,7 @@ func (b *bundle) refuseConnections(t *testing.T) {
 		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 0', current_database()); END $$",
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND usename <> current_user",
 	} {
-		_, err := b.byHand.Exec(t.Context(), statement)
-		require.NoError(t, err)
+		testenv.Exec(t, b.byHand, statement)
 	}
 }
 
@@ -112,11 +110,10 @@ func (b *bundle) rows(t *testing.T) (n int) {
 func TestCache_ManyAtOnce_FewReads_AndOnlyOfWhoHasOverrides(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	_, err := b.byHand.Exec(t.Context(), `INSERT INTO limit_overrides (rule, tenant_id, subject, rate)
+	testenv.Exec(t, b.byHand, `INSERT INTO limit_overrides (rule, tenant_id, subject, rate)
 		SELECT 'r', 't' || n, '', n + 1 || '/s' FROM generate_series(0, 499) n
 		UNION ALL SELECT 's', 't' || n, 'u', '7/s' FROM generate_series(250, 749) n
 		UNION ALL SELECT 's', 't1', 'u' || n, '7/s' FROM generate_series(1, 20000) n`)
-	require.NoError(t, err)
 	require.Equal(t, 21_000, b.rows(t))
 	want := func(n int, subject string) (text string) {
 		if n < 500 {
@@ -195,18 +192,15 @@ func TestPut_BoundOfRules_AndExpiredOnesGo(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	ctx := t.Context()
-	_, err := b.byHand.Exec(ctx, `INSERT INTO limits (rule, spec) SELECT 'r' || n, jsonb_build_object('rule', 'r' || n, 'per', jsonb_build_array('tenant'),
+	testenv.Exec(t, b.byHand, `INSERT INTO limits (rule, spec) SELECT 'r' || n, jsonb_build_object('rule', 'r' || n, 'per', jsonb_build_array('tenant'),
 		'kind', 'token_bucket', 'rate', '5/s') FROM generate_series(1, 1001) n`)
-	require.NoError(t, err)
-	_, err = b.byHand.Exec(ctx, `INSERT INTO limit_overrides (rule, tenant_id, rate, expires_at) SELECT 'r' || n, 't1', '5/s', now() + interval '1 hour' FROM generate_series(1, 1000) n`)
-	require.NoError(t, err)
-	_, _, err = b.Put(ctx, Override{Rule: "r1001", Tenant: "t1", Rate: "6/s"})
+	testenv.Exec(t, b.byHand, `INSERT INTO limit_overrides (rule, tenant_id, rate, expires_at) SELECT 'r' || n, 't1', '5/s', now() + interval '1 hour' FROM generate_series(1, 1000) n`)
+	_, _, err := b.Put(ctx, Override{Rule: "r1001", Tenant: "t1", Rate: "6/s"})
 	require.Equal(t, errcode.Conflict, errcode.Of(err))
 	_, created, err := b.Put(ctx, Override{Rule: "r1000", Tenant: "t1", Rate: "6/s"})
 	require.NoError(t, err)
 	require.False(t, created)
-	_, err = b.byHand.Exec(ctx, `UPDATE limit_overrides SET expires_at = now() - interval '1 second' WHERE rule <> 'r1000'`)
-	require.NoError(t, err)
+	testenv.Exec(t, b.byHand, `UPDATE limit_overrides SET expires_at = now() - interval '1 second' WHERE rule <> 'r1000'`)
 	_, created, err = b.Put(ctx, Override{Rule: "r1001", Tenant: "t2", Rate: "6/s"})
 	require.NoError(t, err)
 	require.True(t, created)

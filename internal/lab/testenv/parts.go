@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -16,6 +17,18 @@ func Pool(t testing.TB, databaseURL string) *pgxpool.Pool {
 	}
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// Exec runs a statement on a connection, in a transaction or on a pool. It fails the test if the statement fails.
+func Exec(t testing.TB, on execer, sql string, args ...any) {
+	t.Helper()
+	if _, err := on.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 // StopAtEnd stops a part of the service when the test ends. It fails the test if stop returns an error.

@@ -140,8 +140,7 @@ func (b *bundle) eventuallyAgain(what string, reached func() bool) {
 
 func (b *bundle) exec(sql string, args ...any) {
 	b.t.Helper()
-	_, err := b.db.Exec(b.t.Context(), sql, args...)
-	require.NoError(b.t, err)
+	testenv.Exec(b.t, b.db, sql, args...)
 }
 
 // received is a call that a receiver has got.

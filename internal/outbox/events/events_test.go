@@ -108,8 +108,7 @@ func TestNumber_PositionNotVisibleYet_ListEndsBeforeIt(t *testing.T) {
 	number(2)
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		_, err := pool.Exec(t.Context(), sql, args...)
-		require.NoError(t, err)
+		testenv.Exec(t, pool, sql, args...)
 	}
 	var lost int64
 	require.NoError(t, pool.QueryRow(t.Context(), "SELECT position FROM events WHERE tenant_id = 'acme' ORDER BY position DESC LIMIT 1").Scan(&lost))
@@ -131,8 +130,7 @@ func TestNumber_PositionsGone_GoesOnAfterADay(t *testing.T) {
 	pool := open(t)
 	day := time.Now().Add(-assumeVisibleAfter)
 	for age, want := range map[time.Time]int{day.Add(time.Hour): 0, day.Add(-time.Hour): 1} {
-		_, err := pool.Exec(t.Context(), "UPDATE event_listing SET listed_to = 0, given_from = $1, given_to = $1", age.UnixMicro())
-		require.NoError(t, err)
+		testenv.Exec(t, pool, "UPDATE event_listing SET listed_to = 0, given_from = $1, given_to = $1", age.UnixMicro())
 		require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { record(t, tx, "acme", "new", time.Now()); return nil }))
 		n, err := Number(t.Context(), pool, nobody)
 		assert.True(t, min(n, 1) == want && err == nil, "%s: %d events, want %d (%v)", age, n, want, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -64,8 +63,7 @@ func (b *bench) open() *Recorder {
 
 func (b *bench) exec(sql string, args ...any) *bench {
 	b.t.Helper()
-	_, err := b.pool.Exec(b.t.Context(), sql, args...)
-	require.NoError(b.t, err)
+	testenv.Exec(b.t, b.pool, sql, args...)
 	return b
 }
 
@@ -301,13 +299,7 @@ func TestRead_ManyCounts_SaysFromWhereTheyAreComplete(t *testing.T) {
 
 func TestStatements_MigratedSchema_Prepare(t *testing.T) {
 	t.Parallel()
-	c, err := testenv.Pool(t, testenv.PostgresService(t)).Acquire(t.Context())
-	require.NoError(t, err)
-	defer c.Release()
-	for _, name := range slices.Sorted(maps.Keys(queries)) {
-		_, err = c.Conn().Prepare(t.Context(), name, queries[name])
-		assert.NoError(t, err, "%s", name)
-	}
+	testenv.Statements(t, queries)
 }
 
 func BenchmarkNote(b *testing.B) {

@@ -51,8 +51,7 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) exec(sql string, args ...any) {
 	b.t.Helper()
-	_, err := b.pool.Exec(b.t.Context(), sql, args...)
-	require.NoError(b.t, err)
+	testenv.Exec(b.t, b.pool, sql, args...)
 }
 
 // refused stores n refusals of a tenant in the minute that lies the given time before now.

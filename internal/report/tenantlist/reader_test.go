@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -217,8 +216,7 @@ func TestList_ByRemaining_TooManyBalances_NamesTheBound(t *testing.T) {
 	tx, err := b.pool.Begin(t.Context())
 	b.check(err)
 	defer tx.Rollback(context.Background()) //nolint:errcheck // the database is deleted after the test
-	_, err = tx.Exec(t.Context(), "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
-	b.check(err)
+	testenv.Exec(t, tx, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	for bound, code := range map[int64]errcode.Code{-1: errcode.InvalidArgument, 1000: errcode.ReportTooSlow} {
 		b.sortedMax = bound
 		_, err := b.List(t.Context(), Query{ByRemaining: true, Limit: 10})
@@ -231,12 +229,5 @@ func TestList_ByRemaining_TooManyBalances_NamesTheBound(t *testing.T) {
 
 func TestStatements_MigratedSchema_Prepare(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	c, err := b.pool.Acquire(t.Context())
-	b.check(err)
-	defer c.Release()
-	for _, name := range slices.Sorted(maps.Keys(b.sql)) {
-		_, err = c.Conn().Prepare(t.Context(), name, b.sql[name])
-		assert.NoError(t, err, "%s", name)
-	}
+	testenv.Statements(t, newBench(t).sql)
 }
