@@ -91,7 +91,7 @@ func (n *New) check() (Scope, error) {
 		faults.Add("tenant", bound.MustBeID)
 	}
 	if faults != nil {
-		return 0, refuse(faults...)
+		return 0, errcode.Invalid(faults...)
 	}
 	return scopes, nil
 }
@@ -117,7 +117,7 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 		err := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, null.IfZero(k.ExpiresAt)).
 			Scan(&k.CreatedAt)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return refuse(body.Fault{Field: "expires_at", Message: "must be in the future"})
+			return errcode.Invalid(body.Fault{Field: "expires_at", Message: "must be in the future"})
 		}
 		if err != nil {
 			return fmt.Errorf("insert key: %w", err)
@@ -309,10 +309,6 @@ func (k *Key) record(ctx context.Context, tx *pgstore.Transaction, action string
 	}
 	tx.Announce(pgstore.KindKey, k.ID)
 	return auditlog.Record(ctx, tx, []auditlog.Line{l})
-}
-
-func refuse(faults ...body.Fault) error {
-	return &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
 }
 
 func notFound(id string) error {

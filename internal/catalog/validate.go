@@ -17,7 +17,7 @@ func invalid(faults []body.Fault) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
+	return errcode.Invalid(faults...)
 }
 
 // rateForm is the syntax of a rate. The limiter checks its meaning and its bounds.

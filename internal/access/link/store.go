@@ -51,7 +51,7 @@ func NewStore(db *pgstore.Store, exists func(ctx context.Context, tenant string)
 // errcode.TenantNotFound.
 func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	if faults := n.check(); faults != nil {
-		return Made{}, &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
+		return Made{}, errcode.Invalid(faults...)
 	}
 	if err := s.exists(ctx, n.Tenant); err != nil {
 		return Made{}, err

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/kit/recent"
 )
@@ -151,7 +152,7 @@ func (c *Cache) load(ctx context.Context, keys []key) []*set {
 		return err
 	})
 	if err != nil {
-		if isAway(err) {
+		if errcode.Of(err) == errcode.Unavailable { // PostgreSQL did not answer
 			c.until.Store(c.now().Add(awayPause).UnixNano())
 		}
 		return answers

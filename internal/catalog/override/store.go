@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -50,7 +49,7 @@ func NewStore(c *catalog.Store, check func(*catalog.Limit) error) *Store {
 // if RulesMax rules are already overridden.
 func (s *Store) Put(ctx context.Context, o Override) (stored Override, created bool, err error) {
 	if faults := o.Check(body.Given{}); faults != nil {
-		return Override{}, false, refuse(faults...)
+		return Override{}, false, errcode.Invalid(faults...)
 	}
 	o.ExpiresAt = o.ExpiresAt.UTC().Truncate(time.Microsecond)
 	err = s.catalog.DB().Write(ctx, "put override", func(ctx context.Context, tx *pgstore.Transaction) error {
@@ -62,14 +61,14 @@ func (s *Store) Put(ctx context.Context, o Override) (stored Override, created b
 			return err
 		}
 		if faults := o.fits(l, s.check); faults != nil {
-			return refuse(faults...)
+			return errcode.Invalid(faults...)
 		}
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
 		}
 		if !o.ExpiresAt.IsZero() && !o.ExpiresAt.After(now) {
-			return refuse(body.Fault{Field: "expires_at", Message: mustBeFuture})
+			return errcode.Invalid(body.Fault{Field: "expires_at", Message: mustBeFuture})
 		}
 		before, err := s.one(ctx, tx, o.Rule, o.Tenant, o.Subject, now)
 		if created = before == nil; err != nil {
@@ -148,7 +147,7 @@ func (s *Store) Delete(ctx context.Context, rule, tenant, subject string) error 
 func (s *Store) List(ctx context.Context, rule string, p listing.Query) (list listing.Page[Override], err error) {
 	tenant, subject, ok := parseCursor(p.Cursor)
 	if !ok {
-		return list, refuse(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
+		return list, errcode.Invalid(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
 	}
 	err = s.catalog.DB().View(ctx, "list overrides", func(ctx context.Context, tx pgx.Tx) error {
 		items, err := s.collect(ctx, tx, "ListOverrides", rule, tenant, subject, p.Limit+1, s.catalog.DB().Now(), p.Tenant)
@@ -211,16 +210,6 @@ func (s *Store) collect(ctx context.Context, tx pgx.Tx, statement string, args .
 }
 
 var errNone = &errcode.Error{Code: errcode.NotFound, Detail: "there is no such override"}
-
-func refuse(faults ...body.Fault) error {
-	return &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
-}
-
-// isAway reports whether err means that PostgreSQL did not answer.
-func isAway(err error) bool {
-	e, ok := errors.AsType[*errcode.Error](err)
-	return ok && e.Code == errcode.Unavailable
-}
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS

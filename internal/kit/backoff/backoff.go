@@ -23,6 +23,20 @@ func (b *Backoff) Wait(ctx context.Context) bool {
 	return Sleep(ctx, pause)
 }
 
+// Every calls the function `do` after each interval, with the instant at which the interval ended, until ctx ends.
+func Every(ctx context.Context, interval time.Duration, do func(at time.Time)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case at := <-tick.C:
+			do(at)
+		}
+	}
+}
+
 // Sleep waits for d and returns true. It returns false if ctx ends first or has ended already.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {

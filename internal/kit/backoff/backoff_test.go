@@ -35,6 +35,21 @@ func TestBackoff_ContextEnds_False(t *testing.T) {
 	assert.False(t, New(time.Hour, time.Hour).Wait(ctx), "waited for an hour")
 }
 
+func TestEvery_EachInterval_UntilContextEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		var after []time.Duration
+		Every(ctx, time.Second, func(at time.Time) {
+			if after = append(after, at.Sub(began)); len(after) == 2 {
+				cancel()
+			}
+		})
+		assert.Equal(t, []time.Duration{time.Second, 2 * time.Second}, after)
+	})
+}
+
 func TestSleep_ForAsLong_OrUntilContextEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

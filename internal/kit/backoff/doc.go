@@ -3,7 +3,7 @@
 // # Terms
 //
 // Sleep waits for a given time. A Backoff waits for a random time between half of the current pause and the whole
-// pause. So callers that failed at the same time do not retry at the same time.
+// pause. So callers that failed at the same time do not retry at the same time. Every repeats work at a fixed interval.
 //
 // # Clock
 //

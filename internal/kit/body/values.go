@@ -24,41 +24,26 @@ func (d *Document) text() (string, bool) {
 	return string(plain), err == nil
 }
 
-// ID reads an id.
-func (d *Document) ID() string {
-	if text, ok := d.text(); ok && bound.ID(text) {
+// valid reads a string that the function is accepts. For another value it records a fault with the text `must`.
+func (d *Document) valid(is func(string) bool, must string) string {
+	if text, ok := d.text(); ok && is(text) {
 		return text
 	}
-	d.fault(bound.MustBeID)
+	d.fault(must)
 	return ""
 }
+
+// ID reads an id.
+func (d *Document) ID() string { return d.valid(bound.ID, bound.MustBeID) }
 
 // Key reads an idempotency key.
-func (d *Document) Key() string {
-	if text, ok := d.text(); ok && bound.Key(text) {
-		return text
-	}
-	d.fault(bound.MustBeKey)
-	return ""
-}
+func (d *Document) Key() string { return d.valid(bound.Key, bound.MustBeKey) }
 
 // Route reads a route.
-func (d *Document) Route() string {
-	if text, ok := d.text(); ok && bound.Route(text) {
-		return text
-	}
-	d.fault(bound.MustBeRoute)
-	return ""
-}
+func (d *Document) Route() string { return d.valid(bound.Route, bound.MustBeRoute) }
 
 // Method reads an HTTP method.
-func (d *Document) Method() string {
-	if text, ok := d.text(); ok && bound.Method(text) {
-		return text
-	}
-	d.fault(bound.MustBeMethod)
-	return ""
-}
+func (d *Document) Method() string { return d.valid(bound.Method, bound.MustBeMethod) }
 
 // Visible reads 1 to high visible ASCII characters.
 func (d *Document) Visible(high int) string {

@@ -58,6 +58,9 @@ func Errorf(code Code, field, format string, args ...any) *Error {
 	return e
 }
 
+// Invalid returns the error of the code InvalidArgument for these faults.
+func Invalid(faults ...body.Fault) *Error { return &Error{Code: InvalidArgument, Fields: faults} }
+
 // Of returns the code of the first Error in the chain of err. If there is no Error in the chain, it returns Internal.
 // For nil it returns the empty code.
 func Of(err error) Code {

@@ -40,7 +40,7 @@ func (q Query) After() (string, error) {
 		faults.Add("cursor", MustBeCursor)
 	}
 	if faults != nil {
-		return "", &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
+		return "", errcode.Invalid(faults...)
 	}
 	return string(id), nil
 }

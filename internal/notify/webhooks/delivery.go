@@ -70,7 +70,7 @@ func (s *Store) Deliveries(ctx context.Context, id string, q DeliveryQuery, may 
 		raw, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 		position, ok := events.ParseID(string(raw))
 		if err != nil || !ok {
-			return list, refuse(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
+			return list, errcode.Invalid(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
 		}
 		before = position
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
@@ -39,7 +38,7 @@ type May func(*Webhook) error
 // errcode.InvalidArgument, or with errcode.Conflict if there are already WebhooksMax webhooks.
 func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string, err error) {
 	if faults := c.check(s.guard); faults != nil {
-		return Webhook{}, "", refuse(faults...)
+		return Webhook{}, "", errcode.Invalid(faults...)
 	}
 	key := newSecret()
 	w = Webhook{ID: newID(), URL: *c.URL, Types: c.Types, Tenant: c.Tenant, Status: Active}
@@ -74,7 +73,7 @@ func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string,
 // errcode.InvalidArgument or errcode.NotFound.
 func (s *Store) Update(ctx context.Context, id string, c Change, may May) (w Webhook, err error) {
 	if faults := c.check(s.guard); faults != nil {
-		return Webhook{}, refuse(faults...)
+		return Webhook{}, errcode.Invalid(faults...)
 	}
 	err = s.db.Write(ctx, "change webhook", func(ctx context.Context, tx *pgstore.Transaction) error {
 		before, err := lock(ctx, tx, id, may)
@@ -236,10 +235,6 @@ func secrets(ctx context.Context, tx interface {
 
 func record(ctx context.Context, tx pgx.Tx, action string, before, after *Webhook) error {
 	return auditlog.Record(ctx, tx, []auditlog.Line{line(auditlog.From(ctx), action, before, after)})
-}
-
-func refuse(faults ...body.Fault) error {
-	return &errcode.Error{Code: errcode.InvalidArgument, Fields: faults}
 }
 
 func notFound(id string) error {

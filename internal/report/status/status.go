@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
@@ -89,18 +90,7 @@ func New(cfg Config) *Board {
 func (b *Board) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
-	b.done.Go(func() {
-		tick := time.NewTicker(sampleEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case now := <-tick.C:
-				b.sample(now)
-			}
-		}
-	})
+	b.done.Go(func() { backoff.Every(ctx, sampleEvery, b.sample) })
 }
 
 // Stop ends the goroutine that reads the counters.

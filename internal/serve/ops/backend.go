@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
@@ -55,16 +56,7 @@ func (b *Backend) Stop(context.Context) error {
 
 func (b *Backend) run(ctx context.Context) {
 	defer close(b.ended)
-	tick := time.NewTicker(askEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			b.once(ctx)
-		}
-	}
+	backoff.Every(ctx, askEvery, func(time.Time) { b.once(ctx) })
 }
 
 // once runs one check and stores its result.

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 // certificatesEvery is the pause between two reads of the files. They are read even if their modification time has
@@ -58,16 +60,7 @@ func (c *Certificates) Reload() {
 
 // Watch reloads the files every few seconds until ctx ends.
 func (c *Certificates) Watch(ctx context.Context) {
-	tick := time.NewTicker(certificatesEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			c.Reload()
-		}
-	}
+	backoff.Every(ctx, certificatesEvery, func(time.Time) { c.Reload() })
 }
 
 // expires returns when the current certificate expires: the earliest expiry of the certificates in its chain.

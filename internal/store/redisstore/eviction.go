@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 const (
@@ -115,21 +117,14 @@ func (w *EvictionWatch) Found() error {
 }
 
 func (w *EvictionWatch) run(ctx context.Context) {
-	tick := time.NewTicker(w.every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	backoff.Every(ctx, w.every, func(time.Time) {
 		within, cancel := context.WithTimeout(ctx, evictionTimeout)
+		defer cancel()
 		w.look(within)
-		cancel()
 		if ctx.Err() == nil {
 			w.logFound()
 		}
-	}
+	})
 }
 
 // look queries the masters once. It returns false if a master did not answer. In this case it stores the answers of

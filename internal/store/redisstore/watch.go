@@ -193,22 +193,15 @@ func (w *Watch) take(m *redis.Message) {
 
 // beat sends the messages to this process while held values are in use.
 func (w *Watch) beat(ctx context.Context) {
-	ticker := time.NewTicker(beatEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	backoff.Every(ctx, beatEvery, func(time.Time) {
 		now := w.store.clock.micros()
 		if w.target.Load() == 0 || now-w.wanted.Load() > idleAfter.Microseconds() || w.store.AnyAway() {
-			continue
+			return
 		}
 		within, cancel := context.WithTimeout(ctx, w.store.cfg.Budget/2)
+		defer cancel()
 		_ = w.store.client.Publish(within, w.channel, strconv.FormatInt(now, 10)).Err() // a value does not count as held if its message does not arrive
-		cancel()
-	}
+	})
 }
 
 // Holds reports whether this process holds the values of all these keys: none is out of date by more than HeldFor. A
