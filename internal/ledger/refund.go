@@ -322,45 +322,6 @@ func (r *Refund) refundUnits(b *Batch, e *Entry, units int64) {
 	b.enter(book, Entry{Kind: EntryRefund, Grant: e.Grant, Source: e.Source, Item: e.Item, Detail: mustJSON(d)})
 }
 
-// refundPayment gives back the units of the overflow meter that the hold's other captured units do not cost. The last
-// lines of the hold come first, whichever capture has drawn them. The Return policy applies to all lines together whose
-// grants have ended.
-func (r *Refund) refundPayment(b *Batch, e *Entry, now *pricedEntry, out *RefundItem) {
-	p := now.hold
-	if p == nil || now.units == 0 {
-		return
-	}
-	book := b.Books[e.BalanceKey]
-	p.lines[0].Beyond, p.lines[0].changed = p.lines[0].Beyond-now.units, true
-	cost := p.lines[0].ratio().Cost(max(0, p.used()))
-	back := max(0, p.taken()-cost)
-	p.defers(min(1, max(0, cost-p.taken())))
-	b.Targets.Refunds[e.key()].Amount += back
-	entry := Entry{Kind: EntryRefund, Item: e.Item}
-	ended := entry
-	for _, l := range slices.Backward(p.lines) {
-		n := min(back, l.Captured-l.Refunded)
-		if n == 0 {
-			continue
-		}
-		back -= n
-		l.Refunded, l.changed = l.Refunded+n, true
-		entry.Grant, entry.Source = l.Grant, l.Source
-		if g := book.grant(l.Grant); g != nil && book.takesReturns(g, b.Now) {
-			r.giveBack(b, book, entry, e, n, out)
-			continue
-		}
-		if ended.Amount == 0 {
-			ended.Grant, ended.Source = l.Grant, l.Source
-		}
-		ended.Amount += n
-	}
-	if ended.Amount > 0 {
-		r.giveBack(b, book, ended, e, ended.Amount, out)
-	}
-	book.refresh()
-}
-
 // left returns how much of an entry can still be refunded.
 func (b *Batch) left(e *Entry) int64 {
 	if s := b.Targets.Refunds[e.key()]; s != nil {

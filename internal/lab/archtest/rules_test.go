@@ -39,7 +39,7 @@ var onlyIn = map[string][]string{
 	"pgregory.net/rapid":                          {"internal/ledger/model"},
 	"testing":                                     {"internal/lab/testenv", "internal/ledger/model"},
 	"golang.org/x/mod":                            {"internal/ledger/audit/seal"},
-	"github.com/stretchr/testify":                 {},
+	"github.com/stretchr/testify":                 {"internal/lab/testenv"},
 	"unsafe":                                      {},
 	"C":                                           {},
 }

@@ -26,7 +26,7 @@ type Program struct {
 	Sticky bool      // denials are stored
 	paid   bool      // credits pay for most calls, at a price that is not a whole number, and most requests are about holds
 	serial int
-	holds  int // number in the id of the newest hold
+	holds  int      // number in the id of the newest hold
 	grants []string // ids that earlier batches have issued
 	debits []string // ids of operations in earlier batches that can be refunded
 	fresh  struct{ grants, debits []string }

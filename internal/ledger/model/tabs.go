@@ -35,7 +35,8 @@ func (t *tab) late() int64 { return min(1, max(0, t.costs(t.used)-t.taken)) }
 
 func (t *tab) pay(line int, grant, source string, n int64) {
 	t.taken += n
-	at, found := slices.BinarySearchFunc(t.paid, line, func(p tabPart, line int) int { return cmp.Compare(p.line, line) })
+	byLine := func(p tabPart, line int) int { return cmp.Compare(p.line, line) }
+	at, found := slices.BinarySearchFunc(t.paid, line, byLine)
 	if !found {
 		t.paid = slices.Insert(t.paid, at, tabPart{line: line, grant: grant, source: source})
 	}
@@ -45,7 +46,9 @@ func (t *tab) pay(line int, grant, source string, n int64) {
 // tabOf returns the index of a hold's tab. It opens the tab if there is none.
 func (m *Model) tabOf(id string, item int, payer ledger.BalanceKey, price, per int64) int {
 	h := m.holds[id]
-	at := slices.IndexFunc(h.tabs, func(t tab) bool { return t.item == item && t.payer == payer && t.price == price && t.per == per })
+	at := slices.IndexFunc(h.tabs, func(t tab) bool {
+		return t.item == item && t.payer == payer && t.price == price && t.per == per
+	})
 	if at < 0 {
 		at = len(h.tabs)
 		h.tabs = append(h.tabs, tab{item: item, payer: payer, price: price, per: per})
@@ -59,7 +62,8 @@ func (m *Model) tabFor(id string, item int, b *balance) tab {
 	if id == "" || b.plan == "" || b.terms.overflow == "" || b.terms.per <= 1 {
 		return tab{}
 	}
-	return m.holds[id].tabs[m.tabOf(id, item, ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}, b.terms.price, b.terms.per)]
+	payer := ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}
+	return m.holds[id].tabs[m.tabOf(id, item, payer, b.terms.price, b.terms.per)]
 }
 
 // reservesFor lists the open reservations that pay a tab.
@@ -67,7 +71,8 @@ func (m *Model) reservesFor(id string, t *tab) []*reservation {
 	var out []*reservation
 	for i := range m.reserves {
 		r := &m.reserves[i]
-		if r.hold == id && r.item == t.item && !r.subject && r.balance == t.payer && -r.price == t.price && r.per == t.per && r.left > 0 {
+		pays := r.item == t.item && !r.subject && r.balance == t.payer && -r.price == t.price && r.per == t.per
+		if pays && r.hold == id && r.left > 0 {
 			out = append(out, r)
 		}
 	}
@@ -159,7 +164,8 @@ func (m *Model) draw(op *operation, id string, t *tab, n int64) {
 	for i, g := range drawn {
 		line := m.reservesOf(id) + 1
 		m.reserves = append(m.reserves, reservation{
-			hold: id, item: t.item, line: line, balance: t.payer, grant: g.id, source: g.source, price: -t.price, per: t.per, until: m.holds[id].until,
+			hold: id, item: t.item, line: line, balance: t.payer, grant: g.id, source: g.source,
+			price: -t.price, per: t.per, until: m.holds[id].until,
 		})
 		t.pay(line, g.id, g.source, amounts[i])
 		m.bill(op, t.item, t.payer, true)

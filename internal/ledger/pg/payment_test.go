@@ -36,7 +36,8 @@ func TestHold_AtRatio_RefundsFollowFromAllCaptures(t *testing.T) {
 		return mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r-" + of, OperationID: of}).Items[0]
 	}
 	require.Empty(t, refund("c1").Draws, "one call still costs one credit")
-	require.Equal(t, []ledger.Draw{{Grant: "g1", Source: ledger.SourceTopup, Meter: "credits", Amount: 1}}, refund("c2").Draws)
+	credit := ledger.Draw{Grant: "g1", Source: ledger.SourceTopup, Meter: "credits", Amount: 1}
+	require.Equal(t, []ledger.Draw{credit}, refund("c2").Draws)
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Refunded: 1, Used: 1})
 	b.mustVerify()
 }
