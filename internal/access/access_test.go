@@ -77,7 +77,7 @@ func TestKey_Life(t *testing.T) {
 	k, secret := a.create(New{Name: "gateway", Scopes: []string{"use"}, Tenant: "acme"})
 	for _, i := range []*instance{a, b} { // at once, without waiting for the announcement
 		got, err := i.ask(secret)
-		check(t, err)
+		require.NoError(t, err)
 		assert.True(t, got.ID == k.ID && got.Tenant == "acme" && got.Scopes == Use && got.May("acme") &&
 			!got.May("other"), got)
 	}
@@ -85,39 +85,39 @@ func TestKey_Life(t *testing.T) {
 	refused(t, Unknown, err)
 
 	rotated, second, err := b.store.Rotate(t.Context(), k.ID, time.Hour, anybody)
-	check(t, err)
+	require.NoError(t, err)
 	assert.True(t, rotated.ID == k.ID && second != secret, rotated)
 	for _, i := range []*instance{a, b} {
 		for _, s := range []string{secret, second} {
 			_, err := i.ask(s)
-			check(t, err)
+			require.NoError(t, err)
 		}
 	}
 	_, third, err := a.store.Rotate(t.Context(), k.ID, 0, anybody)
-	check(t, err)
+	require.NoError(t, err)
 	_, err = b.ask(third)
-	check(t, err)
+	require.NoError(t, err)
 	for _, i := range []*instance{a, b} { // the second rotation also ends the overlap of the first
 		for _, s := range []string{secret, second} {
 			ends(t, i, s)
 		}
 	}
-	check(t, a.store.Revoke(t.Context(), k.ID, anybody))
-	check(t, a.store.Revoke(t.Context(), k.ID, anybody))
+	require.NoError(t, a.store.Revoke(t.Context(), k.ID, anybody))
+	require.NoError(t, a.store.Revoke(t.Context(), k.ID, anybody))
 	ends(t, a, third)
 	ends(t, b, third)
 	_, _, err = a.store.Rotate(t.Context(), k.ID, 0, anybody)
 	assert.Equal(t, errcode.Conflict, errcode.Of(err), "%v", err)
 	got, err := a.store.Get(t.Context(), k.ID)
-	check(t, err)
+	require.NoError(t, err)
 	assert.True(t, got.Status == StatusRevoked && !got.RevokedAt.IsZero(), got)
 	var stored string
-	check(t, a.pool.QueryRow(t.Context(), "SELECT string_agg(s::text, ' ') FROM (SELECT k::text AS s FROM keys k UNION ALL SELECT k::text FROM key_secrets k UNION ALL SELECT l::text FROM audit l) all_rows").Scan(&stored))
+	require.NoError(t, a.pool.QueryRow(t.Context(), "SELECT string_agg(s::text, ' ') FROM (SELECT k::text AS s FROM keys k UNION ALL SELECT k::text FROM key_secrets k UNION ALL SELECT l::text FROM audit l) all_rows").Scan(&stored))
 	for _, s := range []string{secret, second, third} {
 		assert.NotContains(t, stored, s[12:], "a secret is stored")
 	}
 	var lines string
-	check(t, a.pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY audit_id) FROM audit WHERE object_id = $1 AND tenant_id = 'acme'", k.ID).Scan(&lines))
+	require.NoError(t, a.pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY audit_id) FROM audit WHERE object_id = $1 AND tenant_id = 'acme'", k.ID).Scan(&lines))
 	assert.Equal(t, "key.create key.rotate key.rotate key.revoke", lines, "audit log")
 }
 
@@ -135,9 +135,9 @@ func TestKey_Expires_WithoutReading(t *testing.T) {
 	k, secret := i.create(New{Name: "trial", Scopes: []string{"read"}, ExpiresAt: time.Now().Add(time.Hour)})
 	now := time.Now()
 	_, err := i.ask(secret)
-	check(t, err)
+	require.NoError(t, err)
 	_, err = i.Authenticate(t.Context(), "Bearer "+secret, at(home), k.ExpiresAt.Add(-time.Microsecond))
-	check(t, err)
+	require.NoError(t, err)
 	_, err = i.Authenticate(t.Context(), "Bearer "+secret, at(home), k.ExpiresAt)
 	refused(t, Unknown, err)
 	_, _, err = i.store.Create(t.Context(), New{Name: "late", Scopes: []string{"use"}, ExpiresAt: now.Add(-time.Minute)})
@@ -170,7 +170,7 @@ func TestCreate_Faults(t *testing.T) {
 func TestAuthenticate_Headers(t *testing.T) {
 	t.Parallel()
 	d, err := NewDirectory(nil, bootstrap, Config{})
-	check(t, err)
+	require.NoError(t, err)
 	for header, want := range map[string]Reason{
 		"": Missing, "Bearer": Missing, "Bearer ": Missing, "Basic " + bootstrap: Missing, bootstrap: Missing,
 		"Bearer x": Unknown, "Bearer " + bootstrap + "x": Unknown, "Bearer " + bootstrap[1:]: Unknown, "Bearer " + newSecret(): Unknown,
@@ -180,10 +180,10 @@ func TestAuthenticate_Headers(t *testing.T) {
 	}
 	for _, header := range []string{"Bearer " + bootstrap, "bearer  " + bootstrap, "BEARER " + bootstrap} {
 		k, err := d.Authenticate(t.Context(), header, at(home), time.Now())
-		check(t, err)
+		require.NoError(t, err)
 		assert.True(t, k.ID == "bootstrap" && k.Scopes == Admin && k.Tenant == "", k)
 	}
-	check(t, d.SetBootstrap("another-"+bootstrap))
+	require.NoError(t, d.SetBootstrap("another-"+bootstrap))
 	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), time.Now())
 	refused(t, Unknown, err)
 	assert.Error(t, d.SetBootstrap("short"), "a short key passes")
@@ -193,7 +193,7 @@ func TestAuthenticate_Headers(t *testing.T) {
 func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	t.Parallel()
 	d, err := NewDirectory(nil, bootstrap, Config{})
-	check(t, err)
+	require.NoError(t, err)
 	now := time.Now()
 	guess := func(from string, now time.Time) error {
 		_, err := d.Authenticate(t.Context(), "Bearer wrong", at(netip.MustParseAddr(from)), now)
@@ -208,7 +208,7 @@ func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	assert.True(t, r.RetryAfter > 0 && r.RetryAfter <= time.Second, "retry after %s", r.RetryAfter)
 	refused(t, Unknown, guess("192.0.2.2", now))
 	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), now)
-	check(t, err)
+	require.NoError(t, err)
 	refused(t, Unknown, guess("192.0.2.1", now.Add(guessEvery+time.Millisecond)))
 	refused(t, TooMany, guess("192.0.2.1", now.Add(guessEvery+time.Millisecond)))
 	for n := range guessesPerSecond { // all addresses of one /64 count together
@@ -242,15 +242,15 @@ func TestUse_StoredOnStop_NewestWins(t *testing.T) {
 	began := time.Now().Truncate(time.Second)
 	for i, d := range []*instance{a, b} {
 		_, err := d.ask(secret)
-		check(t, err)
+		require.NoError(t, err)
 		_, err = d.Authenticate(t.Context(), "Bearer "+secret, at(home), began.Add(time.Duration(2-i)*time.Hour))
-		check(t, err)
+		require.NoError(t, err)
 	}
 	for _, d := range []*instance{a, b} {
-		check(t, d.storeUses(t.Context()))
+		require.NoError(t, d.storeUses(t.Context()))
 	}
 	got, err := a.store.Get(t.Context(), k.ID)
-	check(t, err)
+	require.NoError(t, err)
 	assert.WithinDuration(t, began.Add(2*time.Hour), got.LastUsedAt, 0)
 }
 
@@ -266,7 +266,7 @@ func TestList_PagesOfATenant(t *testing.T) {
 		seen, cursor := map[string]bool{}, ""
 		for {
 			page, err := i.store.List(t.Context(), listing.Query{Limit: 2, Cursor: cursor, Tenant: tenant})
-			check(t, err)
+			require.NoError(t, err)
 			for _, k := range page.Items {
 				seen[k.ID] = want[k.ID]
 			}
@@ -333,7 +333,7 @@ func TestAuthenticate_Cost(t *testing.T) {
 func crowded(t testing.TB, n int) (d *Directory, secret string) {
 	t.Helper()
 	d, err := NewDirectory(nil, bootstrap, Config{})
-	check(t, err)
+	require.NoError(t, err)
 	secret = newSecret()
 	all := map[hash]*known{hashOf(secret): {Key: Key{ID: newID()}, hash: hashOf(secret), ends: time.Now().Add(time.Hour)}}
 	for i := range n - 1 {
@@ -349,11 +349,11 @@ func crowded(t testing.TB, n int) (d *Directory, secret string) {
 func TestAuthenticate_MadeUpKeys_OnlyWithoutSecret(t *testing.T) {
 	t.Parallel()
 	d, err := NewDirectory(nil, bootstrap, Config{})
-	check(t, err)
+	require.NoError(t, err)
 	mine := &Key{ID: "person:1", Name: "Ada", Scopes: Read, Tenant: "acme"}
 	ctx := As(t.Context(), mine)
 	got, err := d.Authenticate(ctx, "", at(home), time.Now())
-	check(t, err)
+	require.NoError(t, err)
 	assert.True(t, got == mine, got)
 	_, err = d.Authenticate(ctx, "Bearer wrong", at(home), time.Now())
 	refused(t, Unknown, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -17,9 +18,9 @@ func TestIDKey_OneOfEachDatabase(t *testing.T) {
 	url := testenv.Postgres(t)
 	first, second := newInstance(t, url), newInstance(t, url)
 	a, err := first.store.IDKey(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	b, err := second.store.IDKey(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	assert.True(t, len(a.Secret) == 32 && bytes.Equal(a.Secret, b.Secret) && !a.UnsignedUntil.After(time.Now()),
 		"%d bytes, the same %v, until %s", len(a.Secret), bytes.Equal(a.Secret, b.Secret), a.UnsignedUntil)
 }

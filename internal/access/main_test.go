@@ -41,18 +41,13 @@ func newInstance(t testing.TB, url string) *instance {
 	cs := catalog.NewStore(db, catalog.StoreConfig{})
 	store := NewStore(db)
 	d, err := NewDirectory(store, bootstrap, Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour})
-	check(t, err)
+	require.NoError(t, err)
 	c := catalog.New(cs, catalog.Config{OnKeys: d.Changed, ReloadEvery: time.Hour})
-	check(t, c.Start(t.Context()))
+	require.NoError(t, c.Start(t.Context()))
 	testenv.StopAtEnd(t, c.Stop)
-	check(t, d.Start(t.Context()))
+	require.NoError(t, d.Start(t.Context()))
 	testenv.StopAtEnd(t, d.Stop)
 	return &instance{Directory: d, t: t, store: store, pool: pool}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	require.NoError(t, err)
 }
 
 // ask authenticates a caller that sends this secret.
@@ -64,7 +59,7 @@ func (i *instance) create(n New) (Key, string) {
 	i.t.Helper()
 	ctx := auditlog.With(i.t.Context(), &auditlog.Actor{KeyID: auditlog.Bootstrap, Name: "bootstrap", RequestID: "r", IP: "192.0.2.1"})
 	k, secret, err := i.store.Create(ctx, n)
-	check(i.t, err)
+	require.NoError(i.t, err)
 	return k, secret
 }
 

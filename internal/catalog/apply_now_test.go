@@ -43,7 +43,7 @@ func TestPatchTenant_NowWithManyBalances_TouchesNone(t *testing.T) {
 	t.Cleanup(func() { _ = other.Rollback(context.Background()) })
 	testenv.Exec(t, other, "SELECT 1 FROM balances WHERE tenant_id = 'acme' AND subject = 'user-7' FOR NO KEY UPDATE")
 	began := time.Now()
-	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: ptr("pro"), Apply: applyNow, Prorate: true})
+	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: new("pro"), Apply: applyNow, Prorate: true})
 	t.Logf("%d balances: %v", n, time.Since(began))
 	require.NoError(t, err)
 	require.NoError(t, other.Rollback(ctx))
@@ -56,8 +56,8 @@ func TestPatchTenant_NowWithManyBalances_TouchesNone(t *testing.T) {
 	require.NoError(t, s.db.Pool().QueryRow(ctx, "SELECT immediate, prorate FROM tenant_terms ORDER BY effective_at DESC LIMIT 1").Scan(&immediate, &prorate))
 	require.True(t, immediate && prorate)
 	for name, p := range map[string]TenantPatch{
-		"unknown word":        {Plan: ptr("free"), Apply: "later"},
-		"prorated later":      {Plan: ptr("free"), Prorate: true},
+		"unknown word":        {Plan: new("free"), Apply: "later"},
+		"prorated later":      {Plan: new("free"), Prorate: true},
 		"nothing to apply to": {Apply: applyNow},
 	} {
 		_, err := s.PatchTenant(ctx, "acme", p)

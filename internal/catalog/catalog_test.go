@@ -56,7 +56,7 @@ func TestCatalog_ChangeSeenByAllInstances(t *testing.T) {
 		acme, err := there.Tenant(ctx, "acme")
 		return err == nil && acme.Plan == "starter"
 	})
-	patch(t, here.Store, "acme", TenantPatch{Status: ptr(StatusSuspended)})
+	patch(t, here.Store, "acme", TenantPatch{Status: new(StatusSuspended)})
 	acme := get(t, here.Tenant, "acme")
 	require.True(t, acme.Suspended, "the instance that made the change sees it at once")
 	within("suspension", func() bool {
@@ -249,7 +249,7 @@ func TestCatalog_ConcurrentReadersAndWriters(t *testing.T) {
 	for w := range tenants {
 		writers.Go(func() {
 			for i := range changes {
-				_, err := here.PatchTenant(context.Background(), fmt.Sprint("t", w), TenantPatch{Timezone: ptr(fmt.Sprintf("Etc/GMT+%d", i+1))})
+				_, err := here.PatchTenant(context.Background(), fmt.Sprint("t", w), TenantPatch{Timezone: new(fmt.Sprintf("Etc/GMT+%d", i+1))})
 				assert.NoError(t, err)
 			}
 			_, _, err := there.PutPlan(context.Background(), starter(int64(w)+1))

@@ -128,8 +128,7 @@ func (tx *txn) limits(ctx context.Context, rules []string, after string, limit i
 
 // collectLimits reads the limits that a statement selects.
 func (tx *txn) collectLimits(ctx context.Context, statement string, args ...any) ([]Limit, error) {
-	rows := tx.query(ctx, statement, args...)
-	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Limit, error) {
+	items, err := pgx.CollectRows(tx.query(ctx, statement, args...), func(row pgx.CollectableRow) (Limit, error) {
 		var (
 			stored Limit
 			l      Limit

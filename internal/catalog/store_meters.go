@@ -91,8 +91,7 @@ func (tx *txn) deleteMeter(ctx context.Context, id string) error {
 // meterUnused fails with errcode.Conflict if a plan, limit, gauge or balance refers to the meter. The error names one
 // of them.
 func (tx *txn) meterUnused(ctx context.Context, id string) error {
-	rows := tx.query(ctx, "MeterInUse", id)
-	uses, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	uses, err := pgx.CollectRows(tx.query(ctx, "MeterInUse", id), pgx.RowTo[string])
 	if err != nil {
 		return wrap("meter in use", err)
 	}

@@ -88,8 +88,7 @@ func (tx *txn) plans(ctx context.Context, ids []string, after string, limit int)
 
 // collectPlans reads the versions of plans that a statement selects, with their allowances.
 func (tx *txn) collectPlans(ctx context.Context, statement string, args ...any) ([]Plan, error) {
-	rows := tx.query(ctx, statement, args...)
-	plans, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Plan, error) {
+	plans, err := pgx.CollectRows(tx.query(ctx, statement, args...), func(row pgx.CollectableRow) (Plan, error) {
 		var (
 			p                Plan
 			limits, features []byte

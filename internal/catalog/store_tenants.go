@@ -235,8 +235,7 @@ func scanTenantFacts(rows pgx.Rows, found map[string]TenantFacts) error {
 
 // tenantIDs reads at most limit ids of tenants that are not in listed.
 func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]string, error) {
-	rows := tx.query(ctx, "SelectTenantIDs", listed, limit)
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	ids, err := pgx.CollectRows(tx.query(ctx, "SelectTenantIDs", listed, limit), pgx.RowTo[string])
 	return ids, wrap("select tenant ids", err)
 }
 
@@ -274,8 +273,7 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 		if t.Metadata == nil {
 			return nil
 		}
-		text := string(t.Metadata)
-		return &text
+		return new(string(t.Metadata))
 	})
 	locked := make(map[string]*lockedTenant, len(ids))
 	if tx.store.db.Target() != namedsql.Citus {

@@ -42,8 +42,7 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p listing.Query) (
 		after = &at
 	}
 	err = s.read(ctx, "list terms", func(ctx context.Context, tx *txn) error {
-		rows := tx.query(ctx, "SelectTerms", tenant, after, p.Limit+1)
-		items, err := pgx.CollectRows(rows, scanTerms)
+		items, err := pgx.CollectRows(tx.query(ctx, "SelectTerms", tenant, after, p.Limit+1), scanTerms)
 		if err != nil {
 			return wrap("select terms", err)
 		}

@@ -236,7 +236,7 @@ func TestPutTenant_OnlyTermsHaveHistory(t *testing.T) {
 	require.Equal(t, want, termsOf(t, s, "x"), "neither status nor metadata are terms")
 
 	for i, change := range []TenantPatch{
-		{Plan: ptr("pro")}, {Timezone: ptr("Europe/Berlin")}, {Anchor: ptr(time.Date(2026, 1, 31, 0, 0, 0, 123456789, time.UTC))},
+		{Plan: new("pro")}, {Timezone: new("Europe/Berlin")}, {Anchor: new(time.Date(2026, 1, 31, 0, 0, 0, 123456789, time.UTC))},
 	} {
 		tenant = patch(t, s, "x", change)
 		got := termsOf(t, s, "x")
@@ -254,8 +254,6 @@ func TestPutTenant_OnlyTermsHaveHistory(t *testing.T) {
 	require.JSONEq(t, "{}", string(replaced.Metadata))
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestPutTenant_ClockSetBack_TermsRise(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -264,7 +262,7 @@ func TestPutTenant_ClockSetBack_TermsRise(t *testing.T) {
 	byHand(t, s, "UPDATE plans SET created_at = $1", future)
 	byHand(t, s, "UPDATE tenant_terms SET effective_at = $1", future)
 	require.Equal(t, future.Add(time.Microsecond), put(t, s.PutPlan, starter(5)).CreatedAt)
-	patch(t, s, "acme", TenantPatch{Timezone: ptr("Asia/Kathmandu")})
+	patch(t, s, "acme", TenantPatch{Timezone: new("Asia/Kathmandu")})
 	require.Equal(t, future.Add(time.Microsecond), termsOf(t, s, "acme")[1].At)
 }
 

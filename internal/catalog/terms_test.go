@@ -54,12 +54,12 @@ func TestPatchTenant_OverridesMerge_PutReplaces(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	wide(t, s)
-	acme := patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": ptr(int64(100)), "credits": ptr(int64(0))}})
+	acme := patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": new(int64(100)), "credits": new(int64(0))}})
 	require.Equal(t, map[string]int64{"calls": 100, "credits": 0}, acme.Overrides)
 	acme = patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"credits": nil, "seats": nil}})
 	require.Equal(t, map[string]int64{"calls": 100}, acme.Overrides, "null takes one back, and there need not be one")
 	require.Equal(t, acme, get(t, s.Tenant, "acme"))
-	require.Equal(t, acme, patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": ptr(int64(100))}}), "nothing changed")
+	require.Equal(t, acme, patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": new(int64(100))}}), "nothing changed")
 	require.Equal(t, []term{
 		{overrides: map[string]int64{}},
 		{overrides: map[string]int64{"calls": 100, "credits": 0}},
@@ -84,7 +84,7 @@ func TestPutTenant_OverrideNeedsMeterOfPlan(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	wide(t, s)
-	five := ptr(int64(5))
+	five := new(int64(5))
 	_, err := s.PatchTenant(ctx, "acme", TenantPatch{Overrides: map[string]*int64{"seats": five, "calls": five, "none": five}})
 	require.Equal(t, errcode.InvalidArgument, errcode.Of(err))
 	require.Equal(t, []string{"overrides.none", "overrides.seats"}, fieldsIn(t, err))
@@ -95,16 +95,16 @@ func TestPutTenant_OverrideNeedsMeterOfPlan(t *testing.T) {
 	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 
 	patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": five, "credits": five}})
-	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: ptr("lean")})
+	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: new("lean")})
 	require.Equal(t, []string{"overrides.credits"}, fieldsIn(t, err), "the change would leave an override that says nothing")
-	acme := patch(t, s, "acme", TenantPatch{Plan: ptr("lean"), Overrides: map[string]*int64{"credits": nil}})
+	acme := patch(t, s, "acme", TenantPatch{Plan: new("lean"), Overrides: map[string]*int64{"credits": nil}})
 	require.Equal(t, map[string]int64{"calls": 5}, acme.Overrides)
 
 	// If a later version of the plan lacks an overridden meter, the tenant can still be changed.
 	put(t, s.PutPlan, Plan{ID: "lean", Allowances: []Allowance{monthly("seats", 1)}})
-	acme = patch(t, s, "acme", TenantPatch{Status: ptr(StatusSuspended)})
+	acme = patch(t, s, "acme", TenantPatch{Status: new(StatusSuspended)})
 	require.Equal(t, map[string]int64{"calls": 5}, acme.Overrides)
-	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Overrides: map[string]*int64{"calls": ptr(int64(6))}})
+	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Overrides: map[string]*int64{"calls": new(int64(6))}})
 	require.Equal(t, []string{"overrides.calls"}, fieldsIn(t, err))
 	acme = patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": nil, "seats": five}})
 	require.Equal(t, map[string]int64{"seats": 5}, acme.Overrides)
@@ -162,7 +162,7 @@ func TestPatchTenant_IfVersion(t *testing.T) {
 	wide(t, s)
 	require.EqualValues(t, 1, put(t, s.PutTenant, Tenant{ID: "x", Plan: "both"}).Version)
 	require.EqualValues(t, 1, put(t, s.PutTenant, Tenant{ID: "x", Plan: "both"}).Version, "nothing changed")
-	suspended := TenantPatch{Status: ptr(StatusSuspended), IfVersion: ptr(int64(1))}
+	suspended := TenantPatch{Status: new(StatusSuspended), IfVersion: new(int64(1))}
 	require.EqualValues(t, 2, patch(t, s, "x", suspended).Version)
 	_, err := s.PatchTenant(ctx, "x", suspended)
 	require.Equal(t, errcode.Conflict, errcode.Of(err))
@@ -189,7 +189,7 @@ func TestPatchTenant_DryRun_ChangesNothing(t *testing.T) {
 	wide(t, s)
 	before := get(t, s.Tenant, "acme")
 	p := TenantPatch{
-		Plan: ptr("lean"), Overrides: map[string]*int64{"calls": ptr(int64(3))}, Metadata: json.RawMessage(`{"b":1, "a":2}`),
+		Plan: new("lean"), Overrides: map[string]*int64{"calls": new(int64(3))}, Metadata: json.RawMessage(`{"b":1, "a":2}`),
 		Apply: applyNow, Reason: "asked for it", DryRun: true,
 	}
 	dry, err := s.PatchTenant(ctx, "acme", p)
@@ -207,9 +207,9 @@ func TestPatchTenant_DryRun_ChangesNothing(t *testing.T) {
 	require.Equal(t, term{overrides: map[string]int64{"calls": 3}, now: true, reason: "asked for it"}, historyOf(t, s, "acme")[1])
 
 	for _, bad := range []TenantPatch{
-		{Plan: ptr("none"), DryRun: true},
-		{Overrides: map[string]*int64{"seats": ptr(int64(1))}, DryRun: true},
-		{Plan: ptr("both"), IfVersion: ptr(int64(1)), DryRun: true},
+		{Plan: new("none"), DryRun: true},
+		{Overrides: map[string]*int64{"seats": new(int64(1))}, DryRun: true},
+		{Plan: new("both"), IfVersion: new(int64(1)), DryRun: true},
 	} {
 		_, dryErr := s.PatchTenant(ctx, "acme", bad)
 		bad.DryRun = false
@@ -221,9 +221,9 @@ func TestPatchTenant_DryRun_ChangesNothing(t *testing.T) {
 
 func TestPatchTenant_ReasonNeedsTermsOrStatus(t *testing.T) {
 	t.Parallel()
-	plan := ptr("lean")
+	plan := new("lean")
 	require.NoError(t, validate(&TenantPatch{Plan: plan, Reason: strings.Repeat("x", MaxReason)}))
-	require.NoError(t, validate(&TenantPatch{Status: ptr(StatusActive), Reason: "why"}))
+	require.NoError(t, validate(&TenantPatch{Status: new(StatusActive), Reason: "why"}))
 	for _, p := range []TenantPatch{
 		{Reason: "why"},
 		{Plan: plan, Reason: strings.Repeat("x", MaxReason+1)},
@@ -244,7 +244,7 @@ func TestPatchTenant_NowAppliesWaitingTerms(t *testing.T) {
 		return len(historyOf(t, s, "acme"))
 	}
 	require.Equal(t, 1, now("both"), "the plan it signed up to is in force")
-	patch(t, s, "acme", TenantPatch{Plan: ptr("lean")})
+	patch(t, s, "acme", TenantPatch{Plan: new("lean")})
 	require.Equal(t, 3, now("lean"), "it was to wait for the next period")
 	require.Equal(t, 3, now("lean"), "a retry")
 	require.True(t, historyOf(t, s, "acme")[2].now)

@@ -21,11 +21,6 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	require.NoError(t, err)
-}
-
 // open returns a store that uses the service's role, and a pool whose role has all rights. The tenant acme exists.
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
@@ -35,10 +30,10 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	})
 	c := catalog.NewStore(db, catalog.StoreConfig{})
 	_, _, err := c.PutPlan(t.Context(), catalog.Plan{ID: "basic"})
-	check(t, err)
+	require.NoError(t, err)
 	for _, tenant := range []string{"acme", "globex"} {
 		_, _, err = c.PutTenant(t.Context(), catalog.Tenant{ID: tenant, Plan: "basic"})
-		check(t, err)
+		require.NoError(t, err)
 	}
 	s := NewStore(db, func(ctx context.Context, tenant string) error {
 		_, err := c.Tenant(ctx, tenant)
@@ -59,7 +54,7 @@ func parts(t testing.TB, url string) (id, secret string) {
 func (s *Store) make(t testing.TB, tenant string) (id, secret string) {
 	t.Helper()
 	made, err := s.Create(t.Context(), New{Tenant: tenant, Base: "https://q.example", ReturnURL: "https://app.example/billing?x=1#top"})
-	check(t, err)
+	require.NoError(t, err)
 	return parts(t, made.URL)
 }
 
@@ -67,12 +62,12 @@ func TestLink_OpensItsTenantUntilItEnds(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)
 	made, err := s.Create(t.Context(), New{Tenant: "acme", Base: "https://q.example"})
-	check(t, err)
+	require.NoError(t, err)
 	left := time.Until(made.ExpiresAt)
 	assert.True(t, left >= ExpiresDefault-10*time.Minute && left <= ExpiresDefault+10*time.Minute, "it lasts %s", left)
 	id, secret := s.make(t, "acme")
 	found, err := s.Open(t.Context(), id, secret)
-	check(t, err)
+	require.NoError(t, err)
 	assert.True(t, found.ID == id && found.Tenant == "acme" && found.ReturnURL == "https://app.example/billing?x=1#top",
 		found)
 	other, _ := s.make(t, "globex")
@@ -85,7 +80,7 @@ func TestLink_OpensItsTenantUntilItEnds(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNone, "after its time")
 	s.make(t, "acme")
 	var rows int
-	check(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM portal_sessions WHERE session_id = $1", id).Scan(&rows))
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM portal_sessions WHERE session_id = $1", id).Scan(&rows))
 	assert.Zero(t, rows, "an ended link stays")
 }
 
@@ -95,7 +90,7 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	testenv.Exec(t, pool, "INSERT INTO keys (key_id, name, scopes) VALUES ('k1', 'n', '{admin}'), ('k2', 'n', '{admin}')")
 	create := func(key string) (id, secret string) {
 		made, err := s.Create(auditlog.With(t.Context(), &auditlog.Actor{KeyID: key, Name: "n"}), New{Tenant: "acme", Base: "https://q.example"})
-		check(t, err)
+		require.NoError(t, err)
 		return parts(t, made.URL)
 	}
 	ended := func(what, id, secret string) {
@@ -106,7 +101,7 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	works := func(id, secret string) {
 		t.Helper()
 		_, err := s.Open(t.Context(), id, secret)
-		check(t, err)
+		require.NoError(t, err)
 	}
 	revokedID, revoked := create("k1")
 	expiredID, expired := create("k2")
@@ -119,18 +114,18 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	ended("its key is revoked", revokedID, revoked)
 	ended("its key has expired", expiredID, expired)
 	works(bootstrapID, bootstrap)
-	check(t, s.EndAll(t.Context(), "acme"))
-	check(t, s.EndAll(t.Context(), "acme"))
+	require.NoError(t, s.EndAll(t.Context(), "acme"))
+	require.NoError(t, s.EndAll(t.Context(), "acme"))
 	ended("all are ended", bootstrapID, bootstrap)
 	works(othersID, others)
 	err := s.EndAll(t.Context(), "nobody")
 	assert.True(t, errcode.Of(err) == errcode.TenantNotFound, "an unknown tenant: %v", err)
 	var lines string
-	check(t, pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY audit_id) FROM audit WHERE object_kind = 'portal_session' AND tenant_id = 'acme'").Scan(&lines))
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY audit_id) FROM audit WHERE object_kind = 'portal_session' AND tenant_id = 'acme'").Scan(&lines))
 	assert.Equal(t, "portal_session.create portal_session.create portal_session.create portal_session.delete", lines,
 		"audit log")
 	var all string
-	check(t, pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit a").Scan(&all))
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT string_agg(a::text, ' ') FROM audit a").Scan(&all))
 	for _, secret := range []string{revoked, expired, bootstrap, others} {
 		assert.NotContains(t, all, secret, "the audit log has a secret")
 	}
@@ -148,7 +143,7 @@ func TestLink_OneMoreThanPerTenant_EndsTheOldest(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNone, "the oldest")
 	for id, secret := range map[string]string{second: secondSecret, newest: newestSecret} {
 		_, err := s.Open(t.Context(), id, secret)
-		check(t, err)
+		require.NoError(t, err)
 	}
 }
 

@@ -17,11 +17,6 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	require.NoError(t, err)
-}
-
 // open returns a store that uses the service's role, and a pool whose role has all rights.
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
@@ -36,25 +31,25 @@ func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)
 	made, err := s.Create(t.Context(), "key-1", "qk_the secret")
-	check(t, err)
+	require.NoError(t, err)
 	left := time.Until(made.ExpiresAt)
 	assert.True(t, left >= Lifetime-time.Hour && left <= Lifetime+time.Hour, "it lasts %s", left)
 	found, err := s.Open(t.Context(), made.ID)
-	check(t, err)
+	require.NoError(t, err)
 	assert.True(t, *found == *made, "%+v, want %+v", found, made)
-	check(t, s.End(t.Context(), made.ID))
-	check(t, s.End(t.Context(), made.ID))
+	require.NoError(t, s.End(t.Context(), made.ID))
+	require.NoError(t, s.End(t.Context(), made.ID))
 	_, err = s.Open(t.Context(), made.ID)
 	assert.ErrorIs(t, err, ErrNone, "after its end")
 	made, err = s.Create(t.Context(), "key-1", "qk_the secret")
-	check(t, err)
+	require.NoError(t, err)
 	testenv.Exec(t, pool, "UPDATE console_sessions SET expires_at = clock_timestamp()")
 	_, err = s.Open(t.Context(), made.ID)
 	assert.ErrorIs(t, err, ErrNone, "after its time")
 	_, err = s.Create(t.Context(), "key-2", "qk_another")
-	check(t, err)
+	require.NoError(t, err)
 	var rows int
-	check(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM console_sessions").Scan(&rows))
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM console_sessions").Scan(&rows))
 	assert.Equal(t, 1, rows, "rows are left, want the new one")
 }
 
@@ -62,11 +57,11 @@ func TestSession_StrangeIDs_OpenNothing(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
 	made, err := s.Create(t.Context(), "key-1", "secret")
-	check(t, err)
+	require.NoError(t, err)
 	for _, id := range []string{"", "x", made.ID + "A", made.ID[1:], strings.Repeat("A", len(made.ID)), made.ID[:len(made.ID)-1] + "!", "\x00"} {
 		_, err = s.Open(t.Context(), id)
 		assert.ErrorIs(t, err, ErrNone, "%q", id)
-		check(t, s.End(t.Context(), id))
+		require.NoError(t, s.End(t.Context(), id))
 	}
 	_, err = s.Open(t.Context(), made.ID)
 	assert.NoError(t, err)
@@ -78,9 +73,9 @@ func TestSession_RowsOpenNothing(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)
 	made, err := s.Create(t.Context(), "key-1", "qk_the_secret")
-	check(t, err)
+	require.NoError(t, err)
 	var name, sealed []byte
-	check(t, pool.QueryRow(t.Context(), "SELECT name, sealed FROM console_sessions").Scan(&name, &sealed))
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT name, sealed FROM console_sessions").Scan(&name, &sealed))
 	for _, hidden := range [][]byte{[]byte("the_secret"), []byte(made.ID), name} {
 		assert.False(t, bytes.Contains(sealed, hidden), "the sealed secret contains %q", hidden)
 	}
@@ -95,11 +90,11 @@ func TestSession_OneMoreThanPerKey_EndsTheOldest(t *testing.T) {
 	var ids []string
 	for range PerKey + 1 {
 		made, err := s.Create(t.Context(), "key-1", "secret")
-		check(t, err)
+		require.NoError(t, err)
 		ids = append(ids, made.ID)
 	}
 	other, err := s.Create(t.Context(), "key-2", "secret")
-	check(t, err)
+	require.NoError(t, err)
 	_, err = s.Open(t.Context(), ids[0])
 	assert.ErrorIs(t, err, ErrNone, "the oldest")
 	for _, id := range append(ids[1:], other.ID) {
@@ -112,9 +107,9 @@ func TestSession_TokenIsItsOwn(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
 	a, err := s.Create(t.Context(), "key-1", "secret")
-	check(t, err)
+	require.NoError(t, err)
 	b, err := s.Create(t.Context(), "key-1", "secret")
-	check(t, err)
+	require.NoError(t, err)
 	assert.True(t, a.IsToken(a.Token()) && !a.IsToken(b.Token()) && !a.IsToken("") && !a.IsToken(a.ID) &&
 		!new(Session).IsToken(""), "a session takes another token than its own")
 }

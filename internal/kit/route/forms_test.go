@@ -1,6 +1,7 @@
 package route
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,12 +57,7 @@ func TestNormalize_NothingToDo_NoAllocation(t *testing.T) {
 func TestPattern_In_MatchesNormalizedRoutes(t *testing.T) {
 	t.Parallel()
 	matches := func(patterns []Pattern, route string) bool {
-		for _, p := range patterns {
-			if p.Match(route) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(patterns, func(p Pattern) bool { return p.Match(route) })
 	}
 	for pattern, routes := range map[string]struct{ yes, no string }{
 		"/v1/Search":   {"/v1/search /V1/SEARCH/ /v1/search;x /v1%2fsearch /x/..;/v1/search", "/v1/searchx /v1"},

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,15 +165,7 @@ func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Ti
 
 // wants reports whether the webhook receives the event e.
 func (w *Webhook) wants(e *events.Listed) bool {
-	if w.Tenant != "" && w.Tenant != e.Tenant {
-		return false
-	}
-	for _, t := range w.Types {
-		if t == string(e.Type) {
-			return true
-		}
-	}
-	return false
+	return (w.Tenant == "" || w.Tenant == e.Tenant) && slices.Contains(w.Types, string(e.Type))
 }
 
 // of returns the deliveries to this webhook: one for each event in found that it receives.

@@ -3,6 +3,7 @@ package webhooks
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/quotasvc/quotasvc/internal/kit/address"
@@ -45,10 +46,8 @@ func (g *Guard) Permit(ip netip.Addr) error {
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() { // multicast, loopback and link-local are not global unicast
 		return errPrivate
 	}
-	for _, p := range special {
-		if p.Contains(ip) {
-			return errPrivate
-		}
+	if slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return errPrivate
 	}
 	return nil
 }

@@ -100,8 +100,7 @@ func ReplayMembers() []body.Member[Replay] {
 }
 
 func readURL(d *body.Document, c *Change) {
-	text := d.Characters(1, URLMax)
-	c.URL = &text
+	c.URL = new(d.Characters(1, URLMax))
 }
 
 func readTypes(d *body.Document, c *Change) {
@@ -110,8 +109,7 @@ func readTypes(d *body.Document, c *Change) {
 }
 
 func readStatus(d *body.Document, c *Change) {
-	status := d.Word(Active, Paused)
-	c.Status = &status
+	c.Status = new(d.Word(Active, Paused))
 }
 
 // check returns the faults of c.

@@ -92,8 +92,7 @@ func encode(value any) (*string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", value, err)
 	}
-	document := string(text)
-	return &document, nil
+	return new(string(text)), nil
 }
 
 //go:embed sql/*.sql

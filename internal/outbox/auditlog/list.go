@@ -54,8 +54,7 @@ func List(ctx context.Context, tx pgx.Tx, q Query) (Page, error) {
 		if err != nil {
 			return Page{}, ErrCursor
 		}
-		position := time.UnixMicro(micro)
-		at, id = &position, &n
+		at, id = new(time.UnixMicro(micro)), &n
 	}
 	rows, _ := tx.Query(ctx, queries["SelectLines"], null.IfEmpty(q.Tenant), null.IfEmpty(q.Actor), null.IfEmpty(q.Action),
 		null.IfZero(q.From), null.IfZero(q.To), at, id, q.Limit+1)

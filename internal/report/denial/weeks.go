@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -102,12 +103,7 @@ func ahead(all []partition, now time.Time) int {
 }
 
 func covered(all []partition, at time.Time) bool {
-	for _, p := range all {
-		if !at.Before(p.from) && at.Before(p.to) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(p partition) bool { return !at.Before(p.from) && at.Before(p.to) })
 }
 
 // makeWeeks creates the partitions of the weeks that begin at the given times, unless they exist.

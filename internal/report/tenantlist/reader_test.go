@@ -39,11 +39,11 @@ func newBench(t *testing.T) *bench {
 	log, clock := slog.New(slog.DiscardHandler), pg.NewClock(0, slog.New(slog.DiscardHandler))
 	b := &bench{t: t, pool: testenv.Pool(t, url)}
 	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: clock})
-	b.check(err)
-	b.check(l.Start(t.Context()))
+	require.NoError(b.t, err)
+	require.NoError(b.t, l.Start(t.Context()))
 	t.Cleanup(func() { _ = l.Stop(context.Background()) })
 	h, err := history.Open(t.Context(), l, history.Config{DatabaseURL: testenv.AsService(url), Metrics: prometheus.NewRegistry()})
-	b.check(err)
+	require.NoError(b.t, err)
 	t.Cleanup(func() { _ = h.Stop(context.Background()) })
 	db := pgstore.New(b.pool, pgstore.Config{
 		Target: namedsql.Target(testenv.OnCitus()), Clock: clock, Timeout: testenv.Patience,
@@ -53,17 +53,12 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) check(err error) {
-	b.t.Helper()
-	require.NoError(b.t, err)
-}
-
 // all reads all pages of a query. It returns the ids of the tenants, and the number of pages.
 func (b *bench) all(q Query) (ids []string, pages int) {
 	b.t.Helper()
 	for pages = 1; ; pages++ {
 		page, err := b.List(b.t.Context(), q)
-		b.check(err)
+		require.NoError(b.t, err)
 		for _, item := range page.Items {
 			ids = append(ids, item.Tenant.ID)
 		}
@@ -83,16 +78,16 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 	var allowances []catalog.Allowance
 	for _, m := range meters {
 		_, _, err := b.store.PutMeter(t.Context(), catalog.Meter{ID: m, Unit: "u"})
-		b.check(err)
+		require.NoError(b.t, err)
 		allowances = append(allowances, catalog.Allowance{Meter: m, Amount: 10, Every: "year", Anchor: "calendar", PerSubject: new(int64(5))})
 	}
 	_, _, err := b.store.PutPlan(t.Context(), catalog.Plan{ID: "p", Allowances: allowances})
-	b.check(err)
+	require.NoError(b.t, err)
 	var near, byPlan []string
 	for i := range 6 {
 		id := fmt.Sprintf("t%02d", i)
 		_, _, err := b.store.PutTenant(t.Context(), catalog.Tenant{ID: id, Plan: "p"})
-		b.check(err)
+		require.NoError(b.t, err)
 		byPlan = append(byPlan, id)
 		for j, m := range meters {
 			amount := int64(1)
@@ -101,7 +96,7 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 			}
 			for _, subject := range []string{"ann", "bob"} {
 				_, err := pg.Do(t.Context(), b.ledger, &ledger.Debit{Tenant: id, Key: m + subject, Subject: subject, Items: []ledger.Item{{Meter: m, Amount: amount}}})
-				b.check(err)
+				require.NoError(b.t, err)
 			}
 		}
 		if i%3 != 0 {
@@ -149,11 +144,11 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 		var allowances []catalog.Allowance
 		for _, m := range meters {
 			_, _, err := b.store.PutMeter(t.Context(), catalog.Meter{ID: m, Unit: "u"})
-			b.check(err)
+			require.NoError(b.t, err)
 			allowances = append(allowances, catalog.Allowance{Meter: m, Amount: 20, Every: "year", Anchor: "calendar"})
 		}
 		_, _, err := b.store.PutPlan(t.Context(), catalog.Plan{ID: plan, Allowances: allowances})
-		b.check(err)
+		require.NoError(b.t, err)
 	}
 	type row struct {
 		id, plan, segment string
@@ -163,11 +158,11 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 	for i := range 12 {
 		r := row{fmt.Sprintf("t%02d", i), []string{"p", "q"}[i%2], []string{"gold", "lead", "tin"}[i%3], map[string]int64{}}
 		_, _, err := b.store.PutTenant(t.Context(), catalog.Tenant{ID: r.id, Plan: r.plan, Metadata: []byte(`{"segment":"` + r.segment + `"}`)})
-		b.check(err)
+		require.NoError(b.t, err)
 		for j, m := range meters {
 			used := int64((i*7+j*5)%20 + 1)
 			_, err := pg.Do(t.Context(), b.ledger, &ledger.Debit{Tenant: r.id, Key: m, Items: []ledger.Item{{Meter: m, Amount: used}}})
-			b.check(err)
+			require.NoError(b.t, err)
 			r.left[m] = 20 - used
 		}
 		rows = append(rows, r)
@@ -214,7 +209,7 @@ func TestList_ByRemaining_TooManyBalances_NamesTheBound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	tx, err := b.pool.Begin(t.Context())
-	b.check(err)
+	require.NoError(b.t, err)
 	defer tx.Rollback(context.Background()) //nolint:errcheck // the database is deleted after the test
 	testenv.Exec(t, tx, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	for bound, code := range map[int64]errcode.Code{-1: errcode.InvalidArgument, 1000: errcode.ReportTooSlow} {

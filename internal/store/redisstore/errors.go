@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -123,12 +124,8 @@ func isMoving(err error) bool {
 // that is out of memory or cannot save its data. Such a server still answers reads, but its data may lack the latest
 // writes.
 func rejectsWrites(err error) bool {
-	for _, code := range []string{"READONLY ", "OOM ", "MISCONF ", "NOREPLICAS "} {
-		if redis.HasErrorPrefix(err, code) {
-			return true
-		}
-	}
-	return false
+	codes := []string{"READONLY ", "OOM ", "MISCONF ", "NOREPLICAS "}
+	return slices.ContainsFunc(codes, func(code string) bool { return redis.HasErrorPrefix(err, code) })
 }
 
 // translate turns an error of a lane, or of the function that sends its batches, into an error of this package or of

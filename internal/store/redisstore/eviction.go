@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,12 +132,7 @@ func (w *EvictionWatch) run(ctx context.Context) {
 // the other masters only if one of these masters may evict keys.
 func (w *EvictionWatch) look(ctx context.Context) (complete bool) {
 	masters, unknown, err := w.store.policies(ctx)
-	var evicting []Evicting
-	for _, m := range masters {
-		if m.Policy != noEviction {
-			evicting = append(evicting, m)
-		}
-	}
+	evicting := slices.DeleteFunc(masters, func(m Evicting) bool { return m.Policy == noEviction })
 	if err != nil && len(evicting) == 0 {
 		return false
 	}

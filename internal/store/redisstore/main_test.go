@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -43,10 +44,5 @@ func storeOn(t testing.TB, client redis.UniversalClient, cfg Config) *Store {
 
 // holds reports whether s has a non-zero element. It also looks at elements beyond the length of s.
 func holds[T any](s []T) bool {
-	for _, x := range s[:cap(s)] {
-		if !reflect.ValueOf(&x).Elem().IsZero() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s[:cap(s)], func(x T) bool { return !reflect.ValueOf(&x).Elem().IsZero() })
 }
