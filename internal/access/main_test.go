@@ -12,8 +12,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
-	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -35,9 +33,7 @@ type instance struct {
 func newInstance(t testing.TB, url string) *instance {
 	t.Helper()
 	pool := testenv.Pool(t, url) // the pool of the test, whose role has all rights
-	db := pgstore.New(testenv.Pool(t, testenv.AsService(url)), pgstore.Config{
-		Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience,
-	})
+	db := testenv.Store(testenv.Pool(t, testenv.AsService(url)))
 	cs := catalog.NewStore(db, catalog.StoreConfig{})
 	store := NewStore(db)
 	d, err := NewDirectory(store, bootstrap, Config{Log: slog.New(slog.DiscardHandler), RereadEvery: time.Hour})

@@ -15,8 +15,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
-	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -25,9 +23,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	url := testenv.Postgres(t)
-	db := pgstore.New(testenv.Pool(t, testenv.AsService(url)), pgstore.Config{
-		Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience,
-	})
+	db := testenv.Store(testenv.Pool(t, testenv.AsService(url)))
 	c := catalog.NewStore(db, catalog.StoreConfig{})
 	_, _, err := c.PutPlan(t.Context(), catalog.Plan{ID: "basic"})
 	require.NoError(t, err)

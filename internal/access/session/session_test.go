@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -21,10 +19,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	url := testenv.Postgres(t)
-	db := pgstore.New(testenv.Pool(t, testenv.AsService(url)), pgstore.Config{
-		Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience,
-	})
-	return NewStore(db), testenv.Pool(t, url)
+	return NewStore(testenv.Store(testenv.Pool(t, testenv.AsService(url)))), testenv.Pool(t, url)
 }
 
 func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {

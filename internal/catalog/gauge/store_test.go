@@ -16,7 +16,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -34,9 +33,7 @@ func newBundle(t testing.TB) *bundle {
 	t.Helper()
 	url := testenv.Postgres(t)
 	b := &bundle{byHand: testenv.Pool(t, url)}
-	db := pgstore.New(testenv.Pool(t, testenv.AsService(url)), pgstore.Config{
-		Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience,
-	})
+	db := testenv.Store(testenv.Pool(t, testenv.AsService(url)))
 	b.catalog = catalog.NewStore(db, catalog.StoreConfig{})
 	b.Store = NewStore(db)
 	ctx := t.Context()

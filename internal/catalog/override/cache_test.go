@@ -16,8 +16,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -34,18 +32,17 @@ func newBundle(t *testing.T, change ...func(*Config)) *bundle {
 	t.Helper()
 	url := testenv.Postgres(t)
 	b := &bundle{pool: testenv.Pool(t, testenv.AsService(url)), byHand: testenv.Pool(t, url)}
-	cfg := pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience}
-	forTenants := catalog.NewStore(pgstore.New(testenv.Pool(t, testenv.AsService(url)), cfg), catalog.StoreConfig{})
+	forTenants := catalog.NewStore(testenv.Store(testenv.Pool(t, testenv.AsService(url))), catalog.StoreConfig{})
 	b.catalog = catalog.New(forTenants, catalog.Config{ReloadEvery: time.Hour})
 	require.NoError(t, b.catalog.Start(t.Context()))
 	testenv.StopAtEnd(t, b.catalog.Stop)
-	forOverrides := catalog.NewStore(pgstore.New(b.pool, cfg), catalog.StoreConfig{})
+	forOverrides := catalog.NewStore(testenv.Store(b.pool), catalog.StoreConfig{})
 	store := NewStore(forOverrides, func(*catalog.Limit) error { return nil })
-	var cacheCfg Config
+	var cfg Config
 	for _, f := range change {
-		f(&cacheCfg)
+		f(&cfg)
 	}
-	b.Cache = NewCache(store, cacheCfg)
+	b.Cache = NewCache(store, cfg)
 	testenv.StopAtEnd(t, b.Stop)
 	testenv.Exec(t, b.byHand, `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(0, 999) n`)
 	return b

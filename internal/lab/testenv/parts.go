@@ -6,6 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // Pool returns connections to a database. They are closed when the test ends.
@@ -17,6 +20,11 @@ func Pool(t testing.TB, databaseURL string) *pgxpool.Pool {
 	}
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// Store returns a store that uses the connections of pool. No test reaches its time limit.
+func Store(pool *pgxpool.Pool) *pgstore.Store {
+	return pgstore.New(pool, pgstore.Config{Target: namedsql.Target(OnCitus()), Timeout: Patience})
 }
 
 // Exec runs a statement on a connection, in a transaction or on a pool. It fails the test if the statement fails.
