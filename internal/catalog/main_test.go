@@ -50,9 +50,7 @@ func startCatalog(t *testing.T, url string, cfg Config) *Catalog {
 
 func put[T any](t *testing.T, put func(context.Context, T) (T, bool, error), object T) T {
 	t.Helper()
-	stored, _, err := put(t.Context(), object)
-	require.NoError(t, err)
-	return stored
+	return testenv.Put(t, put, object)
 }
 
 // get returns an object that a store or a catalogue has.

@@ -167,8 +167,7 @@ func TestPut_ReferencesMustExist(t *testing.T) {
 	require.Equal(t, []string{"allowances[1].meter", "allowances[1].overflow.meter"}, fieldsIn(t, err))
 	_, _, err = s.PutTenant(ctx, Tenant{ID: "x", Plan: "none"})
 	require.Equal(t, []string{"plan"}, fieldsIn(t, err))
-	none := "none"
-	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: &none})
+	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: new("none")})
 	require.Equal(t, []string{"plan"}, fieldsIn(t, err))
 	_, err = s.PatchTenant(ctx, "none", TenantPatch{})
 	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
@@ -227,8 +226,7 @@ func TestPutTenant_OnlyTermsHaveHistory(t *testing.T) {
 	require.False(t, created)
 	require.Equal(t, tenant, same)
 
-	suspended := StatusSuspended
-	patched := patch(t, s, "x", TenantPatch{Status: &suspended, Metadata: json.RawMessage(`{"b": 1, "a": [1.50]}`)})
+	patched := patch(t, s, "x", TenantPatch{Status: new(StatusSuspended), Metadata: json.RawMessage(`{"b": 1, "a": [1.50]}`)})
 	require.True(t, patched.Suspended())
 	require.True(t, patched.UpdatedAt.After(tenant.UpdatedAt))
 	again := patch(t, s, "x", TenantPatch{Metadata: json.RawMessage(`{"a":[1.5], "b":1}`)})

@@ -25,11 +25,9 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	url := testenv.Postgres(t)
 	db := testenv.Store(testenv.Pool(t, testenv.AsService(url)))
 	c := catalog.NewStore(db, catalog.StoreConfig{})
-	_, _, err := c.PutPlan(t.Context(), catalog.Plan{ID: "basic"})
-	require.NoError(t, err)
+	testenv.Put(t, c.PutPlan, catalog.Plan{ID: "basic"})
 	for _, tenant := range []string{"acme", "globex"} {
-		_, _, err = c.PutTenant(t.Context(), catalog.Tenant{ID: tenant, Plan: "basic"})
-		require.NoError(t, err)
+		testenv.Put(t, c.PutTenant, catalog.Tenant{ID: tenant, Plan: "basic"})
 	}
 	s := NewStore(db, func(ctx context.Context, tenant string) error {
 		_, err := c.Tenant(ctx, tenant)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // pages reads all pages of a query. It returns the gauges, each as meter/subject:value/limit, and the number of
@@ -33,18 +34,15 @@ func TestList_PlanSubjectsAndWhatThePlanLost_InPages(t *testing.T) {
 	b := newBundle(t)
 	ctx := t.Context()
 	for _, meter := range []string{"desks", "zones"} {
-		_, _, err := b.catalog.PutMeter(ctx, catalog.Meter{ID: meter, Unit: "x", Kind: catalog.KindGauge})
-		require.NoError(t, err)
+		testenv.Put(t, b.catalog.PutMeter, catalog.Meter{ID: meter, Unit: "x", Kind: catalog.KindGauge})
 	}
-	_, _, err := b.catalog.PutMeter(ctx, catalog.Meter{ID: "calls", Unit: "call"})
-	require.NoError(t, err)
-	_, _, err = b.catalog.PutPlan(ctx, catalog.Plan{ID: "all", Allowances: []catalog.Allowance{
+	testenv.Put(t, b.catalog.PutMeter, catalog.Meter{ID: "calls", Unit: "call"})
+	testenv.Put(t, b.catalog.PutPlan, catalog.Plan{ID: "all", Allowances: []catalog.Allowance{
 		{Meter: "zones", Amount: 4},
 		{Meter: "seats", Amount: 3, PerSubject: new(int64(2))},
 		{Meter: "desks", Amount: 9},
 		{Meter: "calls", Amount: 5, Every: "month", Anchor: "calendar"},
 	}})
-	require.NoError(t, err)
 	b.join(t, "acme", "all")
 	b.join(t, "other", "all")
 	set := func(k Key, value int64) {

@@ -36,23 +36,18 @@ func newBundle(t testing.TB) *bundle {
 	db := testenv.Store(testenv.Pool(t, testenv.AsService(url)))
 	b.catalog = catalog.NewStore(db, catalog.StoreConfig{})
 	b.Store = NewStore(db)
-	ctx := t.Context()
-	_, _, err := b.catalog.PutMeter(ctx, catalog.Meter{ID: "seats", Unit: "seat", Kind: catalog.KindGauge})
-	require.NoError(t, err)
+	testenv.Put(t, b.catalog.PutMeter, catalog.Meter{ID: "seats", Unit: "seat", Kind: catalog.KindGauge})
 	for plan, seats := range map[string]int64{"free": 3, "pro": 10} {
-		_, _, err := b.catalog.PutPlan(ctx, catalog.Plan{ID: plan, Allowances: []catalog.Allowance{{Meter: "seats", Amount: seats, PerSubject: new(int64(2))}}})
-		require.NoError(t, err)
+		testenv.Put(t, b.catalog.PutPlan, catalog.Plan{ID: plan, Allowances: []catalog.Allowance{{Meter: "seats", Amount: seats, PerSubject: new(int64(2))}}})
 	}
-	_, _, err = b.catalog.PutPlan(ctx, catalog.Plan{ID: "none"})
-	require.NoError(t, err)
+	testenv.Put(t, b.catalog.PutPlan, catalog.Plan{ID: "none"})
 	b.join(t, "acme", "free")
 	return b
 }
 
 func (b *bundle) join(t testing.TB, tenant, plan string) {
 	t.Helper()
-	_, _, err := b.catalog.PutTenant(context.Background(), catalog.Tenant{ID: tenant, Plan: plan})
-	require.NoError(t, err)
+	testenv.Put(t, b.catalog.PutTenant, catalog.Tenant{ID: tenant, Plan: plan})
 }
 
 func (b *bundle) key() string { return fmt.Sprint("k", b.serial.Add(1)) }
@@ -130,8 +125,7 @@ func TestSet_BadInput_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	ctx := t.Context()
-	_, _, err := b.catalog.PutMeter(ctx, catalog.Meter{ID: "calls", Unit: "call"})
-	require.NoError(t, err)
+	testenv.Put(t, b.catalog.PutMeter, catalog.Meter{ID: "calls", Unit: "call"})
 	n := func(n int64) *int64 { return &n }
 	for name, tc := range map[string]struct {
 		change Change

@@ -145,8 +145,7 @@ func TestCache_Change_TakesEffect_AndOutageChangesNothing(t *testing.T) {
 	b := newBundle(t, func(cfg *Config) { cfg.Now, cfg.Lanes = func() time.Time { return now }, lane.NewMetrics(lanes) })
 	ctx := t.Context()
 	l := catalog.Limit{Rule: "r", Per: []string{"subject"}, Kind: "token_bucket", Rate: "5/s"}
-	_, _, err := b.catalog.PutLimit(ctx, l)
-	require.NoError(t, err)
+	testenv.Put(t, b.catalog.PutLimit, l)
 	is := func(subject, want string) {
 		t.Helper()
 		testenv.Eventually(t, func() bool { return b.rates(t, "t1", subject) == want }, subject, " has ", want)

@@ -39,6 +39,16 @@ type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
+// Put stores an object of the catalogue and returns it as it is stored. put is a method such as PutPlan of its store.
+func Put[T any](t testing.TB, put func(context.Context, T) (T, bool, error), object T) T {
+	t.Helper()
+	stored, _, err := put(t.Context(), object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
 // StopAtEnd stops a part of the service when the test ends. It fails the test if stop returns an error.
 func StopAtEnd(t testing.TB, stop func(context.Context) error) {
 	t.Helper()

@@ -192,15 +192,14 @@ func TestWebhook_Paused_NotTold_ReplayCatchesUp(t *testing.T) {
 	b.tell("first")
 	b.eventually("the first is told", func() bool { return len(r.got()) == 1 })
 	from := time.Now().Add(-time.Second)
-	paused, active := Paused, Active
-	got, err := b.Update(t.Context(), w.ID, Change{Status: &paused}, anybody)
+	got, err := b.Update(t.Context(), w.ID, Change{Status: new(Paused)}, anybody)
 	require.True(t, err == nil && got.Status == Paused, "%v, %v", got, err)
 	b.tell("second", "third")
 	b.eventually("others are told", func() bool { return len(witness.ids()) == 3 })
 	_, err = b.Replay(t.Context(), w.ID, from, time.Time{}, anybody)
 	assert.True(t, err != nil && strings.Contains(err.Error(), "paused"), "a paused webhook is replayed: %v", err)
 	require.Len(t, r.got(), 1, "a paused webhook got calls")
-	_, err = b.Update(t.Context(), w.ID, Change{Status: &active}, anybody)
+	_, err = b.Update(t.Context(), w.ID, Change{Status: new(Active)}, anybody)
 	require.NoError(t, err)
 	b.tell("fourth")
 	b.eventually("it is told again", func() bool { return len(r.got()) == 2 })
@@ -227,8 +226,7 @@ func TestWebhook_PausedOrDeleted_PendingSkipped(t *testing.T) {
 	b.tell("acme")
 	failed := func(id string) bool { d := b.deliveries(id, StatusPending); return len(d) == 1 && d[0].Attempts == 1 }
 	b.eventually("both have failed once", func() bool { return failed(first.ID) && failed(second.ID) })
-	paused := Paused
-	_, err := b.Update(t.Context(), first.ID, Change{Status: &paused}, anybody)
+	_, err := b.Update(t.Context(), first.ID, Change{Status: new(Paused)}, anybody)
 	require.NoError(t, err)
 	require.NoError(t, b.Delete(t.Context(), second.ID, anybody))
 	d := b.deliveries(first.ID, StatusSkipped)

@@ -77,17 +77,14 @@ func TestList_ShortStepsAndPages_EachTenantOnce(t *testing.T) {
 	meters := []string{"m1", "m2", "m3"}
 	var allowances []catalog.Allowance
 	for _, m := range meters {
-		_, _, err := b.store.PutMeter(t.Context(), catalog.Meter{ID: m, Unit: "u"})
-		require.NoError(b.t, err)
+		testenv.Put(t, b.store.PutMeter, catalog.Meter{ID: m, Unit: "u"})
 		allowances = append(allowances, catalog.Allowance{Meter: m, Amount: 10, Every: "year", Anchor: "calendar", PerSubject: new(int64(5))})
 	}
-	_, _, err := b.store.PutPlan(t.Context(), catalog.Plan{ID: "p", Allowances: allowances})
-	require.NoError(b.t, err)
+	testenv.Put(t, b.store.PutPlan, catalog.Plan{ID: "p", Allowances: allowances})
 	var near, byPlan []string
 	for i := range 6 {
 		id := fmt.Sprintf("t%02d", i)
-		_, _, err := b.store.PutTenant(t.Context(), catalog.Tenant{ID: id, Plan: "p"})
-		require.NoError(b.t, err)
+		testenv.Put(t, b.store.PutTenant, catalog.Tenant{ID: id, Plan: "p"})
 		byPlan = append(byPlan, id)
 		for j, m := range meters {
 			amount := int64(1)
@@ -143,12 +140,10 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 	for _, plan := range []string{"p", "q"} {
 		var allowances []catalog.Allowance
 		for _, m := range meters {
-			_, _, err := b.store.PutMeter(t.Context(), catalog.Meter{ID: m, Unit: "u"})
-			require.NoError(b.t, err)
+			testenv.Put(t, b.store.PutMeter, catalog.Meter{ID: m, Unit: "u"})
 			allowances = append(allowances, catalog.Allowance{Meter: m, Amount: 20, Every: "year", Anchor: "calendar"})
 		}
-		_, _, err := b.store.PutPlan(t.Context(), catalog.Plan{ID: plan, Allowances: allowances})
-		require.NoError(b.t, err)
+		testenv.Put(t, b.store.PutPlan, catalog.Plan{ID: plan, Allowances: allowances})
 	}
 	type row struct {
 		id, plan, segment string
@@ -157,8 +152,7 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 	var rows []row
 	for i := range 12 {
 		r := row{fmt.Sprintf("t%02d", i), []string{"p", "q"}[i%2], []string{"gold", "lead", "tin"}[i%3], map[string]int64{}}
-		_, _, err := b.store.PutTenant(t.Context(), catalog.Tenant{ID: r.id, Plan: r.plan, Metadata: []byte(`{"segment":"` + r.segment + `"}`)})
-		require.NoError(b.t, err)
+		testenv.Put(t, b.store.PutTenant, catalog.Tenant{ID: r.id, Plan: r.plan, Metadata: []byte(`{"segment":"` + r.segment + `"}`)})
 		for j, m := range meters {
 			used := int64((i*7+j*5)%20 + 1)
 			_, err := pg.Do(t.Context(), b.ledger, &ledger.Debit{Tenant: r.id, Key: m, Items: []ledger.Item{{Meter: m, Amount: used}}})

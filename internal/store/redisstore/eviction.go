@@ -89,10 +89,7 @@ func (w *EvictionWatch) Look(ctx context.Context) error {
 			break
 		}
 	}
-	if e := w.found.Load(); e != nil {
-		return e
-	}
-	return nil
+	return w.Found()
 }
 
 // Start queries the masters every few seconds until Stop, and logs what it finds.
