@@ -10,7 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// Adjust corrects a balance by hand: upwards by a grant of source adjustment, downwards by draws in burn order.
+// Adjust corrects a balance by hand. A positive amount issues a grant of source adjustment. A negative amount draws
+// units from the grants in burn order.
 type Adjust struct {
 	Tenant  string
 	Key     string
@@ -40,9 +41,9 @@ type Change struct {
 	// Was is the status that a changed grant had before. Replays leave it empty.
 	Was GrantStatus `json:"-"`
 
-	// These fields are set only if a grant was extended. Ended and ExpiresAt are its end before and after the
-	// extension (nil: no end). Units is the number of its units that can be drawn until the new end. Held is the
-	// number of its units on hold.
+	// These fields are set only if a grant was extended. Ended and ExpiresAt are the grant's end before and after the
+	// extension (nil: no end). Units is the number of units that can be drawn from the grant until the new end. Held
+	// is the number of the grant's units on hold.
 	Ended     *time.Time `json:"previous_expires_at,omitempty"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Units     int64      `json:"units,omitempty"`

@@ -11,7 +11,7 @@ import (
 // Further transactions process the rest before anything is decided on the balance.
 const advanceStepsMax = 512
 
-// due reports whether advance has anything to do at now.
+// due reports whether advance has anything to do at the instant `now`.
 func (b *Book) due(now time.Time) bool { return !b.NextEvent.After(now) || b.endedByTerms() }
 
 // endedByTerms reports whether new terms end the open period before its own end.
@@ -23,7 +23,7 @@ func (b *Book) endedByTerms() bool {
 	return ends
 }
 
-// advance processes every event due at or before now: see advanceTo.
+// advance processes every event that is due by the instant `now`: see advanceTo.
 func (b *Book) advance(now time.Time, j *[]Entry) (more bool, err error) {
 	_, more, err = b.advanceTo(now, now, advanceStepsMax, j)
 	return more, err
@@ -170,9 +170,9 @@ func (b *Book) nextOpening() (*opening, error) {
 	return o, nil
 }
 
-// rollsOver reports whether units of g may move into the next period. If new terms end the period and its use reduces
-// the next allowance, the rest of its allowance becomes part of the next allowance. Then only units that had rolled
-// over before move.
+// rollsOver reports whether units of g may move into the next period. If the period ends with endsCarried, the next
+// allowance is reduced only by the use of this allowance, so it contains the unused rest. Then only units of an earlier
+// rollover may move.
 func (o *opening) rollsOver(g *OpenGrant) bool {
 	return g.Status == GrantActive && g.fromPlan() && (o.how != endsCarried || g.Source == SourceRollover)
 }
@@ -331,7 +331,7 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 	b.refresh()
 }
 
-// allowanceID returns the id of the allowance of the period that starts at start.
+// allowanceID returns the id of the allowance of the period that begins at the instant `start`.
 func allowanceID(start time.Time) string {
 	return prefixAllowance + instantID(start)
 }

@@ -26,8 +26,8 @@ const SourceOverage Source = "overage"
 type sources struct {
 	own      *Book
 	overflow *Book       // nil: there is none, or it is not needed
-	price    price.Ratio // how many units of the overflow meter pay for units of own's meter
-	hold     *payment    // what the hold that is captured has paid so far; nil: there is no hold, or the price is whole
+	price    price.Ratio // price of units of the item's meter, in units of the overflow meter
+	hold     *payment    // payment so far of the hold to be captured; nil: no hold, or the price is a whole number
 	subject  *Book       // nil: no cap
 	overage  int64       // units of overage that are still allowed
 }
@@ -122,8 +122,8 @@ func (s *sources) allocate(amount int64) allocation {
 	return a
 }
 
-// cost returns the units of the overflow meter that pay for n units of the item: the price of all units that the
-// overflow meter pays for, rounded up once to a whole unit, less what a hold has paid before.
+// cost returns the number of units of the overflow meter that pay for n units of the item. This is the price of all
+// units that the overflow meter pays for, rounded up once to a whole unit, minus the units that a hold has paid before.
 func (s *sources) cost(n int64) int64 {
 	if n == 0 {
 		return 0
@@ -172,8 +172,8 @@ func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) [
 	return draws
 }
 
-// chargeOverflow draws the cost from the overflow meter. Only the first of its entries says for how many units of the
-// item the cost pays.
+// chargeOverflow draws the cost from the overflow meter. Only the first entry that it writes has the number of units of
+// the item that the cost pays for.
 func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
 	first := len(b.journal)
 	detail := price.Payment{For: s.own.Meter}.At(s.price)
@@ -204,7 +204,7 @@ func (b *Batch) chargeSubject(subject *Book, units int64, item int32) {
 }
 
 // overflowOf returns the payment that an entry on an overflow meter made. It returns nil for other entries. The
-// detail of a captured hold has the payment beside the hold's own fields.
+// detail of a debit is the payment itself. The detail of a capture has the payment in the field overflow.
 func overflowOf(e *Entry) *price.Payment {
 	if e.Kind != EntryDebit && e.Kind != EntryCapture || e.Detail == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// wealthy returns a batch with one balance, which has no plan and MaxAmount remaining units. Its open period has the
-// sums used and refunded.
+// wealthy returns a batch with one balance, which has no plan and MaxAmount remaining units. The arguments `used` and
+// `refunded` are sums of its open period.
 func wealthy(k BalanceKey, used, refunded int64) *Batch {
 	now := time.Date(2026, 3, 10, 9, 0, 0, 0, time.UTC)
 	b := NewBatch()

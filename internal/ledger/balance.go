@@ -118,7 +118,7 @@ type PeriodRow struct {
 	Owing      int64     // overage of earlier periods that the first period owed
 }
 
-// Balance is a balance at AsOf. Every event that was due until then is included.
+// Balance is a balance at the instant AsOf, after all events that were due by that instant.
 type Balance struct {
 	BalanceKey
 	Sums

@@ -59,7 +59,7 @@ func NewTargetState() TargetState {
 // RefundSum is the part of an entry that was refunded.
 type RefundSum struct {
 	Amount  int64
-	Units   int64 // units of the item that an overflow entry has paid for, if its price is not a whole number
+	Units   int64 // refunded units of the item; only for an overflow entry at a price that is not a whole number
 	changed bool
 }
 
@@ -166,9 +166,9 @@ func (b *Batch) AdvanceInMemory(stop func() error) error {
 	return nil
 }
 
-// RollTo processes the events that were due until asOf. Rolls use it. asOf must not be in the future. It processes at
-// most about `most` events, counted over all books. Books that it does not reach stay unchanged and due. It returns
-// the number of books that it finished, and the errors of broken books.
+// RollTo processes the events that were due by the instant asOf, which must not be in the future. Rolls use it. The
+// argument `most` is the approximate limit on the events of all books together. Beyond the limit, books stay unchanged
+// and due. RollTo returns the number of books that it finished, and the errors of broken books.
 func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[BalanceKey]error) {
 	broken = map[BalanceKey]error{}
 	for _, book := range b.Books {
@@ -307,13 +307,13 @@ func (b *Batch) rollBack(first int) {
 // enter appends e as the next entry of book, at the batch's instant.
 func (b *Batch) enter(book *Book, e Entry) { book.enter(&b.journal, b.Now, e) }
 
-// finish marks the entries from the index `first` on as those of operation c, and returns the first entry. These
+// finish marks the entries from the index `first` on as the entries of the call c, and returns the first of them. These
 // entries also answer a retry in the same batch.
 func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Entry {
 	b.saved = b.saved[:0]
 	entries := b.journal[first:]
 	entries[0].Fingerprint = c.Fingerprint[:]
-	at := entries[0].CreatedAt // all entries of an operation have one instant: the latest instant of its entries
+	at := entries[0].CreatedAt // all entries of the operation get the latest of their instants
 	for i := range entries {
 		if entries[i].CreatedAt.After(at) {
 			at = entries[i].CreatedAt

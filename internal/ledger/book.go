@@ -139,8 +139,8 @@ func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 	*j = append(*j, e)
 }
 
-// enterDue writes an entry that the ledger makes by itself. due is the instant at which it was due, id is the
-// operation, and line is the entry's line in the operation.
+// enterDue writes an entry that the ledger makes by itself. The entry was due at the instant `due`. Its operation has
+// the id `id`, and `line` is the number of the entry in the operation.
 func (b *Book) enterDue(j *[]Entry, kind EntryKind, id string, line int32, g *OpenGrant, amount int64, due, now time.Time) {
 	b.enter(j, now, Entry{
 		OperationID: id, Line: line, Kind: kind, Grant: g.ID, Source: g.Source, Amount: amount, EffectiveAt: due,
@@ -270,8 +270,8 @@ func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms boo
 	return due || b.HeadRemaining < most, due || stale
 }
 
-// MayBeCut reports whether terms that apply at once and were made by the instant `at` may end the open period. If so,
-// the store must read the grants and the terms.
+// MayBeCut reports whether the open period may end because of terms that apply at once and have an instant up to `at`.
+// If so, the store must read the grants and the terms.
 func (b *Book) MayBeCut(at time.Time) bool { return b.Opened() && at.After(b.Start) }
 
 // Uncut reports whether no terms end the open period early. It is false if the terms were not read.

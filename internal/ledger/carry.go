@@ -14,8 +14,8 @@ import (
 // from the first change until the latest end that any of the periods had before it was cut short. Within a span
 //
 //   - a period that begins at its own boundary, because the previous period ran out there, has its whole allowance;
-//   - any other period has its allowance minus the use in the same nominal period. If that use is not known, it is the
-//     allowance minus the use in the whole span.
+//   - any other period has its allowance minus the use in the same nominal period (the period before it was cut). If
+//     that use is not known, the use in the whole span is subtracted instead.
 //
 // The use of an allowance is the number of its drawn and held units, minus its returned units. Once-only allowances
 // are not part of a span: each is granted once, is not counted as use, and is not reduced.
@@ -78,9 +78,9 @@ func (b *Book) openedWith() int64 {
 	return max(0, t.share(b.Allowance, b.Start, p)-b.Carried)
 }
 
-// carryUse adds used, the use of the closing period's allowance, to the span. It returns the units by which the
-// allowance of the period `next` is reduced. This is the nominal period under t that contains the closing period's
-// end.
+// carryUse adds `used`, the use of the closing period's allowance, to the span. It returns the number of units by which
+// the next allowance is reduced. The argument `next` is the nominal period under t that contains the end of the closing
+// period.
 func (b *Book) carryUse(how ending, used int64, t *Terms, next period.Period) int64 {
 	if how == endsReset || !b.SpanEnd.After(b.End) {
 		b.SpanUsed, b.SpanEnd = 0, time.Time{}

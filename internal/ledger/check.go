@@ -19,7 +19,7 @@ type CheckItem struct {
 	Meter          string
 	Required       int64
 	MaxAllowedNow  int64
-	WouldSucceedAt time.Time // zero: now if Err is nil, otherwise never
+	WouldSucceedAt time.Time // zero: now if Err is nil, otherwise unknown or never
 	Position
 	Err *errcode.Error // nil: allowed
 }

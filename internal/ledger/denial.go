@@ -41,9 +41,9 @@ type Denial struct {
 	Remaining      int64     // see Position.Remaining
 	Limit          int64     // see Position.Limit; Remaining and Limit are those of the limiting balance
 	ResetAt        time.Time // zero when the end of the period brings nothing back
-	WouldSucceedAt time.Time // when a grant, or the end of holds or the period, lets it succeed; zero: unknown or never
+	WouldSucceedAt time.Time // first known instant at which the operation could succeed; zero: unknown or never
 	AsOf           time.Time // instant of the decision
-	Replayed       bool      // it is a stored denial, answered again
+	Replayed       bool      // the denial was stored earlier, and now answers a retry
 }
 
 // DenialOf returns the denial in err: the data of an error with errcode.QuotaExceeded or errcode.CreditsExhausted. It
@@ -78,8 +78,8 @@ func (d *Denial) text() string {
 		d.Limiting.Meter, d.Required, d.Available, d.ResetAt.UTC().Format(time.RFC3339))
 }
 
-// deny returns the error that explains why amount cannot be charged in full at now. It needs every open grant of the
-// limiting balance, so that its answer does not depend on the rest of the batch.
+// deny returns the error that explains why amount cannot be charged in full at the instant `now`. It needs every open
+// grant of the limiting balance, so that the error does not depend on the rest of the batch.
 func (s *sources) deny(item int, amount int64, now time.Time) (*errcode.Error, error) {
 	own := s.own
 	if own.Unknown() {
@@ -198,7 +198,7 @@ func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte,
 	return c.refuse(e)
 }
 
-// storedDenial returns the denial that was stored as e, with the time to wait from now.
+// storedDenial returns the denial that the entry e stores. The error's RetryAfter counts from the instant `now`.
 func storedDenial(e *Entry, now time.Time) *errcode.Error {
 	var stored denialDetail
 	if err := json.Unmarshal(e.Detail, &stored); err != nil {

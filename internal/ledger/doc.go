@@ -20,7 +20,7 @@
 //	L1  remaining = opening + granted + refunded - used - expired + adjusted - held, and is never negative.
 //	L2  The remainders of a balance's open grants sum to remaining.
 //	L3  Entries of a balance are numbered 1, 2, 3, ... without a gap, and never run backwards in time.
-//	L4  (tenant, operation id) is decided once. Every retry gets the stored answer, or is refused as another request.
+//	L4  (tenant, operation id) is decided once. A retry gets the stored answer. A different request is refused.
 //	L5  A denied operation changes nothing. With denial_replay it stores one entry, which changes no sum.
 //	L6  No answer depends on the division into batches, the instance that serves a request, or whether a sweeper runs.
 //	    advance is a pure function of the stored state and the clock.
@@ -36,7 +36,7 @@
 //	batch.go             decides calls in order; answers retries; rolls a refused operation back
 //	allocate.go          divides an amount among grants, overflow meter and overage; denial.go explains denials
 //	book.go, balance.go  the state of one balance; burn order; the sums that entries change
-//	entry.go             the journal; to which sums each kind of entry adds its amount
+//	entry.go             the journal; the sums to which each kind of entry adds its amount
 //	advance.go           processes due events: ends of holds, expiry, periods; overage.go carries overage over;
 //	                     terms.go finds the terms in force; carry.go counts the use before a change of plan
 //	idle.go, idlerun.go  skips idle periods as a run; derives the single periods of a run

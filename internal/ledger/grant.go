@@ -286,7 +286,7 @@ func (g GrantRecord) Public() GrantRecord {
 	return g
 }
 
-// At returns the grant as it is at now, even if the ledger has not yet written its start or its end.
+// At returns the grant as it is at the instant `now`, even if the ledger has not yet written its start or its end.
 func (g GrantRecord) At(now time.Time) GrantRecord {
 	g.EffectiveAt, g.ExpiresAt, g.CreatedAt = g.EffectiveAt.UTC(), g.ExpiresAt.UTC(), g.CreatedAt.UTC()
 	if g.Status == GrantPending && !g.EffectiveAt.After(now) {

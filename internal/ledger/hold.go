@@ -105,7 +105,7 @@ type HoldLine struct {
 	PaysFor  string // the item's meter
 	Deferred int64  // reserved units, 0 or 1, that captures have used; the end of the hold captures them
 	Refunded int64  // captured units that refunds gave back
-	Beyond   int64  // on a payment's first line: units of the item captured beyond the hold, less refunded ones
+	Beyond   int64  // on a payment's first line: units of the item captured beyond the hold, minus refunded units
 
 	isNew   bool
 	changed bool
@@ -120,14 +120,14 @@ func (h *HoldLine) Free() int64 { return h.Open() - h.Deferred }
 // holdDetail is the detail of the entries of hold operations. The first entry also carries the answer.
 type holdDetail struct {
 	Hold   string          `json:"hold"`
-	From   string          `json:"from,omitempty"` // the grant on which units were held, if they went to another grant
+	From   string          `json:"from,omitempty"` // the grant from which the units were taken, if that grant has ended
 	Policy ReturnPolicy    `json:"policy,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 	// Overflow is set on entries of an overflow meter.
 	Overflow *price.Payment `json:"overflow,omitempty"`
 }
 
-// holdOf returns the id of the hold that an entry names in its detail, empty when it names none.
+// holdOf returns the id of the hold that the detail of an entry names. It returns "" if the detail names no hold.
 func holdOf(e *Entry) string {
 	var d holdDetail
 	if e.Detail == nil || json.Unmarshal(e.Detail, &d) != nil {
@@ -275,7 +275,7 @@ func (b *Batch) reserve(book *Book, row *HoldRow, l HoldLine, amount int64, line
 }
 
 // endAfter sets the end of a hold to ttl from now, unless the hold already ends later. If the clock is behind the
-// newest entry of one of its balances, now is the instant of that entry. Otherwise the hold could end at once.
+// newest entry of one of the hold's balances, ttl counts from that entry. Otherwise the hold could end at once.
 func (b *Batch) endAfter(row *HoldRow, lines []*HoldLine, ttl time.Duration) {
 	now := b.Now
 	for _, l := range lines {
@@ -319,8 +319,8 @@ func (b *Batch) heldLines(k HoldKey) []*HoldLine {
 }
 
 // heldUnits returns how many units of item i are reserved. Lines on an overflow meter are summed first, because one
-// line may pay for only a part of a unit. If the price is not a whole number, the lines do not determine the result.
-// While such a line is open, the result is the item's amount that was not captured yet.
+// line may pay for only a part of a unit. If a line has a price that is not a whole number, the lines do not determine
+// the result. Then the result is the item's amount minus its captured units.
 func (row *HoldRow) heldUnits(lines []*HoldLine, i int) int64 {
 	own, cost, price := int64(0), int64(0), int64(1)
 	for _, l := range lines {

@@ -120,7 +120,7 @@ func (h *HoldChange) decide(b *Batch, c *Call) error {
 	return nil
 }
 
-// deniedItem returns the item that e denies, nil when e denies no item.
+// deniedItem returns the item of the request that e denies, nil if there is no such item.
 func (h *HoldChange) deniedItem(row *HoldRow, e *errcode.Error) *Item {
 	denial := DenialOf(e)
 	for i := range h.Items {
@@ -177,8 +177,7 @@ func (row *HoldRow) captured() int64 {
 	return sum
 }
 
-// release captures the deferred units of lines, and gives the other units that they still reserve back to their
-// grants.
+// release captures the deferred units of the lines, and gives the other reserved units back to the grants.
 func (b *Batch) release(lines []*HoldLine, policy ReturnPolicy) {
 	for _, l := range lines {
 		if l.Deferred > 0 {
@@ -232,8 +231,8 @@ func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*errcod
 	return nil, nil
 }
 
-// nothingHeld reports whether no unit of any item is reserved. Lines at a price that is not a whole number may still
-// reserve a unit then, after a refund.
+// nothingHeld reports whether no unit of any item is reserved. After a refund, a line at a price that is not a whole
+// number may still reserve a unit of the overflow meter.
 func (row *HoldRow) nothingHeld(lines []*HoldLine) bool {
 	for i := range row.Items {
 		if row.heldUnits(lines, i) > 0 {
@@ -243,7 +242,7 @@ func (row *HoldRow) nothingHeld(lines []*HoldLine) bool {
 	return true
 }
 
-// amountFor returns how much of item i to capture, and false when the capture does not name it.
+// amountFor returns how many units of item i the request captures, and false if it captures none.
 func (h *HoldChange) amountFor(row *HoldRow, i int, lines []*HoldLine) (int64, bool) {
 	if len(h.Items) == 0 {
 		held := row.heldUnits(lines, i)
@@ -311,7 +310,7 @@ func (b *Batch) captureLine(l *HoldLine, n int64, paid *price.Payment) int64 {
 	return n
 }
 
-// takeLine makes n reserved units of a line captured units. The caller writes the entry.
+// takeLine turns n reserved units of a line into captured units. The caller writes the entry.
 func (b *Book) takeLine(l *HoldLine, n int64) {
 	l.Captured, l.changed = l.Captured+n, true
 	b.holdOn(l.Grant, -n)

@@ -11,8 +11,8 @@ import (
 // KeyRetention is the minimum time for which an Idempotency-Key is remembered (API contract).
 const KeyRetention = 31 * 24 * time.Hour
 
-// keyMargin widens the months in which keys are looked up, because the instant of a decision is known only after the
-// look-up.
+// keyMargin widens the range of months in which keys are looked up, because the instant of a decision is known only
+// after the look-up.
 const keyMargin = 24 * time.Hour
 
 // OperationID is a client's name for an operation: a tenant and an Idempotency-Key. Once a key is no longer remembered,
@@ -33,9 +33,9 @@ func (m Month) First() time.Time {
 	return time.Date(int(m)/12, time.Month(m%12)+1, 1, 0, 0, 0, 0, time.UTC)
 }
 
-// KeyMonths returns the first and the last month that can hold a key used at most KeyRetention before now. This holds
-// if no clock was ever ahead. These are two months, or three in the first days of March. Keys in later months are
-// remembered as well.
+// KeyMonths returns the first and the last month in which a key can have been used within KeyRetention before the
+// instant `now`, if no clock was ever ahead. With keyMargin at both ends, these are two or three months. Keys in later
+// months are remembered as well.
 func KeyMonths(now time.Time) (first, last Month) {
 	return MonthOf(now.Add(-KeyRetention - keyMargin)), MonthOf(now.Add(keyMargin))
 }
@@ -71,7 +71,7 @@ func (r OperationRef) Among(entries []Entry) []Entry {
 }
 
 // Remembered selects the entries that are still remembered under a key, from the entries of all operations with that
-// key. These are the entries of the newest operation, by line, if its month is first or later.
+// key. These are the entries of the newest operation, by line. There are none if its month is before the month `first`.
 func Remembered(entries []Entry, first Month) []Entry {
 	newest := OperationRef{}.Among(entries)
 	if len(newest) == 0 || MonthOf(newest[0].CreatedAt) < first {
@@ -112,8 +112,8 @@ func (b *Batch) latestMonth() Month {
 	return latest
 }
 
-// KeysMayLieOutside reports whether remembered keys may have been used before the month first or after the month
-// last. This happens if a clock was ahead when a balance was written. newest is the latest month that holds entries.
+// KeysMayLieOutside reports whether remembered keys may have been used before the month `first` or after the month
+// `last`. This happens if a clock was ahead when a balance was written. newest is the latest month that holds entries.
 func (b *Batch) KeysMayLieOutside(first, last, newest Month) bool {
 	oldest, _ := KeyMonths(b.Now)
 	return oldest < first || max(newest, b.latestMonth(), MonthOf(b.Now)) > last

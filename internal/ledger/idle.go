@@ -71,7 +71,7 @@ func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
 	return n, end
 }
 
-// nextFact returns the first instant at which a hold ends, or a grant that the plan did not give begins or ends.
+// nextFact returns the first instant at which a hold ends, or at which a grant outside the plan begins or ends.
 func (b *Book) nextFact(o *opening) time.Time {
 	at := period.Latest
 	for _, h := range b.Holds {
@@ -132,7 +132,7 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	return next, nil
 }
 
-// runEntries writes the entries for the changes by a run of idle periods as a whole.
+// runEntries writes the entries of a run of idle periods. They record only the changes by the run as a whole.
 type runEntries struct {
 	book *Book
 	j    *[]Entry
@@ -141,7 +141,7 @@ type runEntries struct {
 	now  time.Time
 }
 
-// enter writes an entry unless amount is 0. g is its grant; it is nil if the tables do not have that grant.
+// enter writes an entry unless amount is 0. g is the grant of the entry, nil if the tables do not have that grant.
 func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount int64, due time.Time) {
 	if amount == 0 {
 		return
@@ -167,8 +167,9 @@ func (r *runEntries) payOverage(owing, paid, left int64, at, end time.Time) {
 	}
 }
 
-// rollOver moves the units that rolled over into the run to the period p after the run. It returns the rollover grant
-// of p, nil if nothing rolls over. Units that the run gained are granted; units that it lost expire.
+// rollOver replaces `from`, the rollover grant with which the run began, with the rollover grant of the period p after
+// the run. It returns the new grant, nil if nothing rolls over. Units that the run gained are granted; units that the
+// run lost expire.
 func (r *runEntries) rollOver(from *OpenGrant, after idleState, at time.Time, p period.Period) *OpenGrant {
 	b, end, kept := r.book, r.book.End, int64(0)
 	if from != nil {

@@ -55,14 +55,14 @@ func (r *IdleRun) check() error {
 // Len returns the number of periods.
 func (r *IdleRun) Len() int { return int(r.row.Idle) }
 
-// IndexAt returns the index of the period that contains the instant at, which must lie within the run.
+// IndexAt returns the index of the period that contains the instant `at`, which must lie within the run.
 func (r *IdleRun) IndexAt(at time.Time) (int, error) {
 	n, _, err := r.terms.schedule().Count(r.row.Start, at)
 	return n, err
 }
 
-// Period derives period i; 0 is the oldest. Its cost does not depend on i, except for some nanoseconds per earlier
-// period until the state of the run is stable.
+// Period derives period i; 0 is the oldest. The time that this takes hardly depends on i: each earlier period takes
+// some nanoseconds, until the state of the run is stable.
 func (r *IdleRun) Period(i int) (*IdlePeriod, error) {
 	p, err := r.terms.schedule().Nth(r.row.Start, i)
 	if err != nil {

@@ -48,7 +48,7 @@ type Operation interface {
 	// returns an error only if balances, grants or terms were not read. The store then reads them, and the batch
 	// decides again.
 	decide(b *Batch, c *Call) error
-	// rebuild returns the answer that was given when entries were stored.
+	// rebuild returns the answer that the client got when the operation's entries were stored.
 	rebuild(stored []Entry) (answer, error)
 }
 
@@ -83,7 +83,7 @@ type Targets struct {
 	NewHolds   []HoldKey      // to be created: the store looks up, under the lock, which of them exist
 	Grants     []GrantName    // to be changed: the store looks up their balances
 	NewGrants  []GrantKey     // to be issued under ids that clients chose: looked up like NewHolds
-	KeyGrants  []GrantKey     // to be issued under ids made from keys: looked up likewise, except in a dry run (no key)
+	KeyGrants  []GrantKey     // to be issued under ids made from keys: looked up like NewHolds, but not in a dry run
 	Operations []OperationRef // to be refunded: the store looks up their entries
 }
 
@@ -114,8 +114,8 @@ type Located struct {
 	Operations map[OperationRef][]Entry // by line
 }
 
-// RefundedHolds lists the holds of captures that are to be refunded and that pay at a price that is not a whole number.
-// A refund depends on all lines of such a hold.
+// RefundedHolds lists the holds whose captures are to be refunded, if the captures pay at a price that is not a whole
+// number. A refund depends on all lines of such a hold.
 func (f *Located) RefundedHolds() []HoldKey {
 	var out []HoldKey
 	for _, entries := range f.Operations {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// closeOverage ends the overage of the period that closes at the instant at. Either the period's terms forgive the
+// closeOverage ends the overage of the period that closes at the instant `at`. Either the period's terms forgive the
 // overage, or the next period owes it. closeOverage returns the amount that the next period owes.
 func (b *Book) closeOverage(at, now time.Time, j *[]Entry) (owing int64) {
 	if b.Overage == 0 {
@@ -109,8 +109,9 @@ func (b *Book) payers(n int64) []Draw {
 
 // refundOverage takes back n units of the overage entry e. If e is of the open period, the overage of that period
 // decreases. If e is of an earlier period, the overage that is still owed decreases first. Then units return to the
-// open period's grants, up to what these grants paid. Grants of earlier periods that paid have ended: their units are
-// issued anew only if the refund requests it. A refund of forgiven overage moves no units.
+// open period's grants, up to the units that these grants paid. Grants of earlier periods may have paid as well, but
+// they have ended: their units are issued anew only if the refund requests it. A refund of forgiven overage moves no
+// units.
 func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *RefundItem) {
 	detail := mustJSON(r.detailOf(e))
 	enter := func(kind EntryKind, amount int64) {

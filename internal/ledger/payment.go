@@ -9,11 +9,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// payment is what a hold pays for one item at one price that is not a whole number: the hold's lines of the overflow
-// meter at this price, open or not. Captures, releases, the expiry and refunds of the hold together pay the cost of
-// the units that stay captured, rounded up once:
+// payment has the lines of the overflow meter, open or closed, with which a hold pays for one item at one price. It
+// exists only if the price is not a whole number. After each capture, release, expiry or refund, the lines have paid
+// the cost of the units that stay captured, rounded up once:
 //
-//	taken = cost(used), or less by the deferred unit while the hold is open
+//	taken = cost(used), minus the deferred unit while the hold is open
 //
 // While units of the item stay reserved, one unit of the overflow meter stays reserved with them, because a hold is
 // active only while a line is open. A capture that would take this last unit defers it. The end of the hold captures
@@ -49,7 +49,7 @@ func (b *Batch) paymentFor(e *Entry, paid *price.Payment) *payment {
 	return nil
 }
 
-// adopt completes the lines of a hold that an older version wrote or has changed since.
+// adopt completes a hold's lines if an older version of the service wrote or changed them.
 func (b *Batch) adopt(row *HoldRow) {
 	for _, book := range b.Books {
 		for _, l := range book.Holds {
@@ -65,7 +65,8 @@ func (b *Batch) adopt(row *HoldRow) {
 	}
 }
 
-// captured returns how many of the units that the hold reserved at this price were captured, refunded ones included.
+// captured returns how many of the units that the hold reserved at this price were captured. It includes captured units
+// that were refunded.
 func (p *payment) captured() int64 {
 	it, reserved := &p.row.Items[p.item], p.lines[0].Paid
 	return max(0, min(it.Amount, it.Captured)-(it.Amount-reserved))
@@ -141,14 +142,14 @@ func (h *HoldChange) capturePayment(b *Batch, p *payment, units int64) (*errcode
 	return nil, nil
 }
 
-// states returns the statement of an entry that units of the item are paid.
+// states returns the payment that an entry records if it pays for this number of units of the item.
 func (p *payment) states(units int64) *price.Payment {
 	paid := price.Payment{For: p.lines[0].PaysFor, Units: units}.At(p.lines[0].ratio())
 	return &paid
 }
 
-// stateUnits writes an entry without an amount if no other entry has stated the paid units: earlier captures, or the
-// end of the hold, pay for them.
+// stateUnits writes an entry with the amount 0 that records the paid units, unless another entry has recorded them.
+// Earlier captures or the end of the hold pay for these units.
 func (b *Batch) stateUnits(p *payment, paid *price.Payment) {
 	if paid.Units == 0 {
 		return
@@ -161,8 +162,8 @@ func (b *Batch) stateUnits(p *payment, paid *price.Payment) {
 	paid.Units = 0
 }
 
-// payMore draws cost units of the overflow meter beyond what the hold has reserved. They become lines of the hold that
-// are captured at once. It refuses if the meter has fewer units.
+// payMore draws further units of the overflow meter, which the hold has not reserved. Their number is `cost`. They
+// become new lines of the hold, which are captured at once. payMore returns a denial if the meter has fewer units.
 func (b *Batch) payMore(p *payment, payer *Book, cost int64, paid *price.Payment) (*errcode.Error, error) {
 	if payer.Remaining() < cost {
 		s := &sources{own: payer}
@@ -216,8 +217,8 @@ func (b *Book) endLine(j *[]Entry, h *HoldLine, due, now time.Time) {
 	}
 }
 
-// captureOverflow charges what a capture beyond the hold draws from the overflow meter: cost units more of the
-// payment. The payment counts its units on its first line.
+// captureOverflow charges the overflow meter if a capture exceeds the hold. It adds a.cost units to the payment of the
+// hold. The first line of the payment counts the additional units of the item.
 func (b *Batch) captureOverflow(s *sources, a *allocation) {
 	p, paid := s.hold, s.paid(a)
 	if a.cost > 0 {
@@ -229,9 +230,9 @@ func (b *Batch) captureOverflow(s *sources, a *allocation) {
 	p.lines[0].Beyond, p.lines[0].changed = p.lines[0].Beyond+a.overflow, true
 }
 
-// refundPayment gives back the units of the overflow meter that the hold's other captured units do not cost. The last
-// lines of the hold come first, whichever capture has drawn them. The Return policy applies to all lines together whose
-// grants have ended.
+// refundPayment gives back the units of the overflow meter that are not needed to pay for the hold's other captured
+// units. It begins with the last line of the hold, no matter which capture drew it. Units whose grants have ended are
+// given back together, under the Return policy.
 func (r *Refund) refundPayment(b *Batch, e *Entry, now *pricedEntry, out *RefundItem) {
 	p := now.hold
 	if p == nil || now.units == 0 {

@@ -29,7 +29,7 @@ type RefundItem struct {
 	Meter     string    `json:"meter"`
 	Refunded  int64     `json:"refunded"`
 	Draws     []Draw    `json:"draws"`     // grants to which units returned; no Grant: overage
-	Forfeited int64     `json:"forfeited"` // part of Refunded that expired at once, in the units that were drawn
+	Forfeited int64     `json:"forfeited"` // refunded units that expired at once, in units of the meter that was drawn
 	Remaining int64     `json:"remaining"`
 	Limit     int64     `json:"-"`
 	ResetAt   time.Time `json:"-"`
@@ -49,11 +49,11 @@ type RefundResult struct {
 // refundDetail is the detail of a refund's entries. The first entry also carries the answer.
 type refundDetail struct {
 	RefundOf string          `json:"refund_of"`
-	Month    string          `json:"refund_month,omitempty"` // of the refunded operation, as 2026-11; old entries: ""
-	Line     int32           `json:"refund_line"`            // of the refunded entry; 0 in first entries of old refunds
+	Month    string          `json:"refund_month,omitempty"` // refunded operation's month: 2026-11; "" in old entries
+	Line     int32           `json:"refund_line"`            // refunded entry's line; 0 in first entries of old refunds
 	From     string          `json:"from,omitempty"`
 	Policy   ReturnPolicy    `json:"policy,omitempty"`
-	Units    int64           `json:"refund_units,omitempty"` // item's refunded units, if the price is not whole
+	Units    int64           `json:"refund_units,omitempty"` // item's refunded units, if the price is no whole number
 	Reason   string          `json:"reason,omitempty"`
 	Answer   json.RawMessage `json:"answer,omitempty"`
 }
@@ -212,18 +212,17 @@ type refundable struct {
 	// paid has the units of the overflow meter that can still be refunded, by price, for prices that are whole
 	// numbers. A hold and the capture beyond it may have different prices.
 	paid map[int64]int64
-	// priced has the charges at a price that is not a whole number, It has one charge for each entry that states the
-	// units for which it pays. An entry without these units belongs to the charge before it.
+	// priced has the charges at a price that is not a whole number. Each entry that records the number of paid units
+	// begins a charge. An entry without this number belongs to the charge before it.
 	priced []pricedEntry
 }
 
-// pricedEntry is one charge to an overflow meter. The cost of its units is rounded once, for any number of grants
-// that pay it.
+// pricedEntry is one charge to an overflow meter. The cost of its units is rounded once, even if several grants pay it.
 type pricedEntry struct {
 	at    int      // index of its first entry in refundable.entries
 	units int64    // units of the item that can still be refunded
 	left  int64    // units of the overflow meter that were not refunded
-	hold  *payment // if a capture made the charge: what its hold pays; left is not used then
+	hold  *payment // payment of the hold, if a capture made the charge; then left is not used
 }
 
 // items lists the items of the operation that can be refunded.
@@ -284,8 +283,8 @@ func (it *refundable) add(b *Batch, e *Entry) {
 	it.units += left
 }
 
-// addPriced begins a pricedEntry if the entry that was added last states the units for which it pays. sum has the
-// earlier refunds of that entry.
+// addPriced begins a pricedEntry if the entry that was added last records the number of units that it pays for. sum has
+// the earlier refunds of that entry.
 func (it *refundable) addPriced(units int64, sum *RefundSum) {
 	if units == 0 && len(it.priced) > 0 {
 		return
@@ -307,7 +306,7 @@ func (it *refundable) nextPriced(r price.Ratio, units int64) *pricedEntry {
 	return &pricedEntry{at: p.at, units: units, left: max(0, p.left-r.Cost(p.units-units)), hold: p.hold}
 }
 
-// refundUnits records a refund of units of the item that e paid for. The refund may return no unit of e itself.
+// refundUnits records that units of the item for which e paid are refunded. The refund may return no unit of e itself.
 func (r *Refund) refundUnits(b *Batch, e *Entry, units int64) {
 	if units == 0 {
 		return
@@ -459,7 +458,7 @@ func (r *Refund) regrants(found *Located) []GrantKey {
 	return out
 }
 
-// taken returns a grant that an earlier refund with the same key has issued, empty when there is none.
+// taken returns the id of a grant that an earlier refund with the same key has issued, or "" if there is none.
 func (r *Refund) taken(b *Batch) string {
 	if r.Return != ReturnRegrant {
 		return ""

@@ -76,7 +76,7 @@ type PlanVersion struct {
 	Allowances map[string]Allowance // by meter
 }
 
-// Terms are the conditions that apply to one balance from the instant since on.
+// Terms are the conditions that apply to one balance from the instant `since` on.
 type Terms struct {
 	since     time.Time
 	agreedAt  time.Time // TenantTerms.Since
@@ -105,8 +105,8 @@ func (t *Terms) renews() bool {
 	return !t.once() && t.Allowance.Amount > 0
 }
 
-// Containing returns the period that contains the instant at. An allowance without a schedule has a period that begins
-// at that instant and has no end.
+// Containing returns the period that contains the instant `at`. An allowance without a schedule has a period that
+// begins at that instant and has no end.
 func (t *Terms) Containing(at time.Time) (period.Period, error) {
 	if t.once() {
 		return period.Period{Start: at, End: period.Forever}, nil
@@ -234,7 +234,7 @@ func (tl Timeline) At(t time.Time) *Terms {
 	return &tl[max(0, i-1)]
 }
 
-// changes reports whether t differs for b's meter from the terms with which its open period was opened.
+// changes reports whether t differs, for the meter of b, from the terms under which the open period of b was opened.
 func (tl Timeline) changes(b *BalanceRow, t *Terms) bool {
 	if t.Grants != (b.Plan != "") {
 		return true
