@@ -25,8 +25,8 @@ func (l *Ledger) Oldest(ctx context.Context, tenant string) (time.Time, error) {
 	return oldest, nil
 }
 
-// OrArchived returns errcode.Archived instead of err if err reports that an operation or a hold does not exist, and it
-// may have been archived.
+// OrArchived returns errcode.Archived instead of err if err reports that an operation or a hold does not exist, but
+// data of the tenant was archived.
 func (l *Ledger) OrArchived(ctx context.Context, tenant string, err error) error {
 	switch errcode.Of(err) {
 	case errcode.OperationNotFound, errcode.HoldNotFound:

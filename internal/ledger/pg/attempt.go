@@ -201,15 +201,15 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 
 // A batch adds one to the ledger's need if most of its balances needed grants or terms, and subtracts needLost if not.
 // So the need grows while more than two of three batches add to it, as after a month's end. A large batch with few such
-// balances subtracts: to read ahead for all its balances costs more than the round trip that it saves.
+// balances subtracts, because reading ahead for all its balances would cost more than the saved round trip.
 const (
 	needLikely = 4
 	needMax    = 8
 	needLost   = 2
 )
 
-// noteNeed notes whether most balances of this batch needed grants or terms. If batches end at the same moment, one of
-// them may not be counted.
+// noteNeed raises the ledger's need if most balances of this batch needed grants or terms, and lowers the need if not.
+// If batches end at the same moment, one of them may not be counted.
 func (t *tx) noteNeed(needed bool) {
 	now := t.ledger.need.Load()
 	next := max(now-needLost, 0)
@@ -221,8 +221,8 @@ func (t *tx) noteNeed(needed bool) {
 	}
 }
 
-// load queues the reads of grants and terms. If terms are read, a period most likely opens, so the subscribers of its
-// event are read as well.
+// load queues the reads of grants and terms. If terms are read, most likely a new period opens. So load also queues the
+// read of the subscribers of that event.
 func (t *tx) load(out *pgx.Batch, p *plan, grants, terms []ledger.BalanceKey) *loading {
 	if len(terms) > 0 {
 		t.subscribers.Queue(out)
@@ -241,8 +241,8 @@ func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
 	return grants || cut, terms || cut
 }
 
-// markUncut remembers the balances whose open period is not ended early by the newest terms of their tenant. The
-// terms of these balances were read.
+// markUncut remembers the balances whose open period the newest terms of the tenant do not end early. The terms of all
+// balances in keys were read.
 func (t *tx) markUncut(keys []ledger.BalanceKey) {
 	for _, k := range keys {
 		book := t.batch.Books[k]

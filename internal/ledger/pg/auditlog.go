@@ -60,7 +60,7 @@ type grantState struct {
 type grantEnd struct {
 	Meter     string     `json:"meter"`
 	Subject   string     `json:"subject,omitzero"`
-	Remaining int64      `json:"remaining"`  // of a pending grant: its amount
+	Remaining int64      `json:"remaining"`  // a pending grant has its whole amount here
 	ExpiresAt *time.Time `json:"expires_at"` // nil: never
 }
 
@@ -69,7 +69,7 @@ type balanceState struct {
 	Meter     string `json:"meter"`
 	Subject   string `json:"subject,omitzero"`
 	Remaining int64  `json:"remaining"`
-	Amount    int64  `json:"amount,omitzero"` // the change of remaining; only after the change
+	Amount    int64  `json:"amount,omitzero"` // change of remaining; set only in the state after the change
 }
 
 // refundFacts has the units that a refund has returned.

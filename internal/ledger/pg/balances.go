@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Balances returns a tenant's balances in the order of meters, including those of its plan that were never used.
+// Balances returns a tenant's balances in the order of meters. It includes meters of the plan that were never used.
 func (l *Ledger) Balances(ctx context.Context, tenant, subject string) ([]ledger.Balance, error) {
 	books, now, err := l.Views(ctx, tenant, subject, time.Time{})
 	if err != nil {
@@ -79,7 +79,7 @@ func (l *Ledger) BalancesOf(ctx context.Context, keys []ledger.BalanceKey) ([]le
 	return out, nil
 }
 
-// keysOf returns the keys of a tenant's and subject's balances, including those of its plan that were never used.
+// keysOf returns the keys of the balances of a tenant and subject. It includes meters of the plan that were never used.
 func (l *Ledger) keysOf(ctx context.Context, tenant, subject string) ([]ledger.BalanceKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -107,9 +107,9 @@ func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*l
 	return &out, nil
 }
 
-// View returns one balance with its open grants, advanced in memory to the instant at (zero means now), and the
-// instant of the view. It locks and writes nothing. It returns errcode.MeterNotInPlan if the plan lacks the meter and
-// nothing was ever granted.
+// View returns one balance with its open grants, advanced in memory to the instant `at` (zero means now). It also
+// returns the instant of the view. It locks and writes nothing. It returns errcode.MeterNotInPlan if the plan lacks the
+// meter and nothing was ever granted.
 func (l *Ledger) View(ctx context.Context, k ledger.BalanceKey, at time.Time) (*ledger.Book, time.Time, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", k.Tenant), ledger.ValidateID("meter", k.Meter), ledger.ValidateSubject(k.Subject)); e != nil {
 		return nil, time.Time{}, e

@@ -124,8 +124,8 @@ func (p *plan) verdictOf(err error, reached progress) verdict {
 	return classify(err, reached.committing)
 }
 
-// mayRetry notes a failed attempt and reports whether the batch runs again in the same state. failures counts the
-// failed attempts in a row. If the batch does not run again, mayRetry has run its halves or refused its calls.
+// mayRetry records a failed attempt and reports whether the batch runs again in the same state. failures is the number
+// of failed attempts in a row. If the batch does not run again, mayRetry has run its halves or refused its calls.
 func (l *Ledger) mayRetry(ctx context.Context, p *plan, result verdict, err error, failures int) bool {
 	l.metrics.failedAttempts.WithLabelValues(string(result)).Inc()
 	if suggestsAway(err) {
@@ -198,8 +198,7 @@ func pause(ctx context.Context, failures int) {
 	backoff.Sleep(ctx, rand.N(retryDelay<<(failures-1))+time.Millisecond)
 }
 
-// classify returns the verdict on a failed attempt. Only it and the functions below look into driver errors of the
-// write path. committing means that COMMIT was sent.
+// classify returns the verdict on a failed attempt. committing means that COMMIT was sent.
 func classify(err error, committing bool) verdict {
 	pgErr, answered := errors.AsType[*pgconn.PgError](err)
 	if _, missing := journal.MissingMonth(err); missing {

@@ -122,7 +122,8 @@ func (b *bundle) tenant(id, plan string, at, anchor time.Time, zone string) {
 		id, at, plan, anchor, zone)
 }
 
-// simple signs up tenant id today. Its plan has one monthly calendar allowance, of meter api_calls.
+// simple signs up a tenant whose terms begin an hour ago. Its plan has one monthly calendar allowance, of meter
+// api_calls.
 func (b *bundle) simple(id string, amount int64) *bundle {
 	b.t.Helper()
 	at := time.Now().Add(-time.Hour).UTC()
@@ -135,7 +136,7 @@ func (b *bundle) simple(id string, amount int64) *bundle {
 	return b
 }
 
-// several signs up n tenants t0, t1 and so on, each as simple does. It returns their ids.
+// several signs up n tenants t0, t1 and so on, in the same way as simple. It returns their ids.
 func (b *bundle) several(n int, amount int64) (tenants []string) {
 	b.t.Helper()
 	for i := range n {
@@ -160,7 +161,7 @@ func topupOf(tenant, key, meter string, amount int64) *ledger.Grant {
 	return &ledger.Grant{Tenant: tenant, Key: key, Meter: meter, Amount: amount, Source: ledger.SourceTopup}
 }
 
-// do runs an operation with the given context, which has its actor. The operation must succeed.
+// do runs an operation, which must succeed. The context has the actor of the operation.
 func do[R any](ctx context.Context, b *bundle, op ledger.Request[R], options ...Option) *R {
 	b.t.Helper()
 	r, err := Do(ctx, b.Ledger, op, options...)
@@ -247,7 +248,7 @@ func wantSums(t testing.TB, got *ledger.Balance, want ledger.Sums) {
 	wantEqual(t, "remaining of "+got.Meter, got.Remaining, want.Remaining())
 }
 
-// wantEqual fails the test when got differs from want. what names the compared value in the message.
+// wantEqual fails the test if got differs from want. The argument `what` names the compared value in the message.
 func wantEqual[V any](t testing.TB, what string, got, want V) {
 	t.Helper()
 	assert.Equal(t, want, got, what)

@@ -66,7 +66,7 @@ func (l *Ledger) newNodes() *citus.Nodes {
 	})
 }
 
-// connectTo changes the server of a connection to a node.
+// connectTo changes the settings of a connection so that it leads to the given node.
 func connectTo(cfg *pgx.ConnConfig, node citus.Address) {
 	cfg.Host, cfg.Port, cfg.Fallbacks = node.Host, node.Port, nil
 	if cfg.TLSConfig != nil && cfg.TLSConfig.ServerName != "" {
@@ -86,9 +86,9 @@ func (l *Ledger) writersFor(p *plan) *pgxpool.Pool {
 	return l.writers
 }
 
-// citusWriterSettings returns settings that replace those of a writer's connection. Each plan is made for its
-// parameters, so Citus knows the tenants of a statement and sends it to one node. With the second setting, SET LOCAL
-// in a transaction applies on that node as well, which lock_timeout needs.
+// citusWriterSettings returns settings that override those of a writer's connection. With the first, each execution is
+// planned for its parameters, so Citus knows the tenants of a statement and sends the statement to one node. With the
+// second, SET LOCAL in a transaction applies on that node as well, which lock_timeout needs.
 func citusWriterSettings() map[string]string {
 	return map[string]string{"plan_cache_mode": "force_custom_plan", "citus.propagate_set_commands": "local"}
 }
@@ -160,8 +160,8 @@ var nodeErrors = []struct{ message, code string }{
 // sent, the outcome of the transaction is unknown.
 const codeUnclear = "08007"
 
-// restoreCode replaces the code of an error that Citus reports as an internal error (XX000) by PostgreSQL's code for
-// the message. If the message is not in nodeErrors, the code becomes codeUnclear.
+// restoreCode changes the code XX000 (internal error), with which Citus passes on the errors of nodes, to PostgreSQL's
+// code for the message. If the message is not in nodeErrors, the code becomes codeUnclear.
 func (l *Ledger) restoreCode(err error) {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	if l.cluster == nil || !ok || pgErr.Code != "XX000" {
@@ -177,7 +177,7 @@ func (l *Ledger) restoreCode(err error) {
 }
 
 // commitUnclear reports whether the transaction may be committed although the server answered with this error. On
-// Citus, COMMIT fails on the coordinator when it loses the node that had to carry it out.
+// Citus, COMMIT fails when the coordinator loses the node that had to carry out the COMMIT.
 func commitUnclear(pgErr *pgconn.PgError) bool {
 	return strings.HasPrefix(pgErr.Code, "08") || slices.Contains([]string{"57P01", "57P02", "57P03"}, pgErr.Code)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// benchCitus is the name of an environment variable: the duration of one measured round, such as 5s. `make
-// bench-citus` sets it.
+// benchCitus is the name of an environment variable, which `make bench-citus` sets. Its value is the duration of one
+// measured round, such as 5s.
 const benchCitus = "QUOTASVC_BENCH_CITUS"
 
 // The test runs the same debits on PostgreSQL and on a cluster of a coordinator and two workers. On the cluster the

@@ -59,8 +59,8 @@ func statementsOf(t *testing.T, dir string) map[string]string {
 
 var tableReference = regexp.MustCompile(`(?:FROM|JOIN|UPDATE) (\w+) (\w+)\b`)
 
-// On Citus, a statement must name its tenants for every distributed table. The test reads the texts of the
-// statements, so it also runs without Citus. Otherwise Citus sends the statement to all nodes or refuses it.
+// On Citus, a statement must name its tenants for every distributed table. Otherwise Citus sends the statement to all
+// nodes or refuses it. The test reads the texts of the statements, so it also runs without Citus.
 func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T) {
 	t.Parallel()
 	distributed := map[string]bool{}
@@ -295,13 +295,13 @@ func (b *citusBundle) thresholds(tenant string) []int16 {
 // citusLoad has the results of underLoad: the numbers of served and refused calls, and the slowest call.
 type citusLoad struct {
 	served, refused atomic.Int64
-	slowest         atomic.Int64 // nanoseconds, of calls for the tenants of watch
+	slowest         atomic.Int64 // nanoseconds of the slowest call for a tenant in watch
 	failedWatched   atomic.Int64
 }
 
-// underLoad makes debits for all tenants until do returns. It repeats a debit that fails with the same key, and
-// returns after every debit has succeeded or the test has failed. watch contains the tenants whose debits must not be
-// disturbed by the change that do makes.
+// underLoad makes debits for all tenants until the function `do` returns. If a debit fails, it repeats the debit with
+// the same key. It returns after every debit has succeeded or the test has failed. watch contains the tenants whose
+// debits the function `do` must not disturb.
 func (b *citusBundle) underLoad(t *testing.T, name string, watch map[string]bool, do func(served func() int64)) *citusLoad {
 	t.Helper()
 	var l citusLoad

@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
 )
 
-// question is a request or read of one client. It is sent to the two members alternately, beginning with first, until
-// it is answered.
+// question is a request or read of one client. The two members receive it alternately, beginning with the member
+// `first`, until it is answered.
 type question struct {
 	*model.Request // nil for reads
 	what           string

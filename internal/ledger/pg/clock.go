@@ -14,8 +14,8 @@ import (
 // decision compares the clocks itself.
 const clockInterval = 5 * time.Second
 
-// NewClock returns a clock for Config that logs when PostgreSQL's clock and the instance's begin or cease to agree.
-// skewMax is as in clock.Config.
+// NewClock returns a clock for Config. The clock logs a line when PostgreSQL's clock and the instance's clock begin or
+// cease to agree. skewMax is as in clock.Config.
 func NewClock(skewMax time.Duration, log *slog.Logger) *clock.Clock {
 	return clock.New(clock.Config{SkewMax: skewMax, Changed: func(agree bool, skew time.Duration) {
 		if agree {

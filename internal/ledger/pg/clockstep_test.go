@@ -168,7 +168,7 @@ func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
 				}
 			}
 			b.on(other).roll()
-			ahead := time.Now().Add(time.Hour) // only one clock knows this future
+			ahead := time.Now().Add(time.Hour) // by the earlier clock, this instant is in the future
 			_, err := other.RunRoll(t.Context(), &ahead, func(Roll) {})
 			wantCode(t, err, errcode.InvalidArgument)
 			bal := b.mustBalance("acme", "api_calls")

@@ -155,7 +155,7 @@ func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
 	e := wantRefusal(b, errcode.QuotaExceeded, sticky)
 	denial := ledger.DenialOf(e)
 	assert.True(t, denial.Replayed && denial.Available == 10, "got %+v", e)
-	b.mustDebit(debitOf("acme", "k2", 11)) // a denial that is not stored is tried again
+	b.mustDebit(debitOf("acme", "k2", 11)) // the denial of k2 was not stored, so the retry is decided anew
 	b.mustVerify()
 }
 

@@ -178,8 +178,8 @@ func (l *Ledger) enqueue(ctx context.Context, ln int, calls []*ledger.Call) erro
 	askedBy(auditlog.From(ctx), calls)
 	now := time.Now()
 	by := now.Add(l.answerWithin)
-	// A request that has waited elsewhere has less time left. Its batch ends at the same deadline, which happens only
-	// while PostgreSQL hangs.
+	// A request that has waited elsewhere has less time left. Its deadline then ends the whole batch, but a batch takes
+	// that long only while PostgreSQL hangs.
 	if end, ok := ctx.Deadline(); ok && end.Before(by) {
 		by = end
 	}
@@ -203,8 +203,8 @@ func (l *Ledger) enqueue(ctx context.Context, ln int, calls []*ledger.Call) erro
 	}
 }
 
-// askedBy notes who requested calls. Calls of administrators keep the whole actor for the audit log: a copy, because
-// the calls may outlive the request.
+// askedBy stores in calls who requested them. Audited calls of an administrator get a copy of the whole actor, for the
+// audit log. It is a copy because the calls may outlive the request.
 func askedBy(actor *auditlog.Actor, calls []*ledger.Call) {
 	for _, c := range calls {
 		if c.Actor = actor.KeyID; actor.Admin && audited(c.Kind) {

@@ -13,7 +13,7 @@
 //	             operations as one batch (runQueued).
 //	batch.go     runBatch runs attempts until each call of the batch is answered or parked.
 //	attempt.go   attempt is one transaction, from top to bottom: locate, lock, read more, decide, commit.
-//	plan.go      the rows to lock and to read, and the state. It grows when a decision needs further balances.
+//	plan.go      the rows to lock and to read, and the state. A plan grows when a decision needs further balances.
 //	locate.go    before the locks: the balances of holds, grants and operations that requests name
 //	newrows.go   balances that have no row yet
 //	tx.go        the connection of a transaction, its time limit and its end
@@ -114,8 +114,8 @@
 //
 // # Concurrency
 //
-// A Ledger is safe for concurrent use. Any number of instances may work on one database: the row locks keep it correct,
-// for any lane or instance that serves a tenant.
+// A Ledger is safe for concurrent use. Any number of instances may work on one database: the row locks keep balances
+// correct, no matter which lane or instance serves a tenant.
 //
 // # Failure
 //

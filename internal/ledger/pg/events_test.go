@@ -339,7 +339,8 @@ func TestEvents_ExtendedGrant_IsAnnouncedBeforeItsLastEnd(t *testing.T) {
 	b.mustVerify()
 }
 
-// If a reminder is read as due, and an extension of its grant moves it before it is processed, the reminder is kept.
+// A reminder is read as due. Before it is deleted, an extension of the grant moves the reminder to a later time. Then
+// the reminder is kept.
 func TestEvents_ReminderMovedMeanwhile_StaysForItsNewEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 100)

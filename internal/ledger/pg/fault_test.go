@@ -37,7 +37,7 @@ type proxy struct {
 // commitDone is the server's CommandComplete for COMMIT: type, length, tag.
 var commitDone = []byte("C\x00\x00\x00\x0bCOMMIT\x00")
 
-// startProxy returns a proxy and a URL like databaseURL that leads through it.
+// startProxy returns a proxy, and a URL that leads through the proxy to the database at databaseURL.
 func startProxy(t *testing.T, databaseURL string) (*proxy, string) {
 	t.Helper()
 	p, through, err := openProxy(databaseURL)

@@ -52,12 +52,12 @@ func TestRefund_KeyUsedAgainLongAfter_RefundsOneOperation(t *testing.T) {
 	r := mustDo(b, refund("back-1", time.Time{}, 0))
 	require.True(t, r.Items[0].Refunded == 10 && len(r.Items[0].Draws) == 1 && r.Items[0].Remaining == 900,
 		"refund of the newest operation: %+v", r)
-	wantRefusal(b, errcode.RefundExceedsDebit, refund("back-2", time.Time{}, 0)) // a second one of the newest operation
+	wantRefusal(b, errcode.RefundExceedsDebit, refund("back-2", time.Time{}, 0)) // the newest operation again
 	wantRefusal(b, errcode.RefundExceedsDebit, refund("back-3", between, 101))
 	r = mustDo(b, refund("back-4", between, 0))
 	assert.True(t, r.Items[0].Refunded == 100 && r.Items[0].Remaining == 1000 && !r.RefundOfAt.After(between),
 		"refund of the older operation: %+v", r)
-	wantRefusal(b, errcode.OperationNotFound, refund("back-5", between.AddDate(-1, 0, 0), 0)) // before there was one
+	wantRefusal(b, errcode.OperationNotFound, refund("back-5", between.AddDate(-1, 0, 0), 0)) // before both operations
 	b.mustVerify()
 }
 
@@ -144,6 +144,6 @@ func TestRefund_KeyOfRegrantUsedAgain_IsConflict(t *testing.T) {
 	mustDo(b, regrant("refund-1", spend(1)))
 	b.age("acme", 165)
 	second := spend(2)
-	wantRefusal(b, errcode.Conflict, regrant("refund-1", second)) // the key of a regrant used again
+	wantRefusal(b, errcode.Conflict, regrant("refund-1", second)) // the key of the earlier regrant
 	wantEqual(t, "refunded with a new key", mustDo(b, regrant("refund-2", second)).Items[0].Refunded, 5)
 }

@@ -24,7 +24,7 @@ type answered struct {
 }
 
 // load starts one client for each of the tenants. A client makes up to `most` debits and stops at its first error.
-// got waits for the clients and returns the results of their calls.
+// The function `got` waits for the clients and returns the results of their calls.
 func (b *bundle) load(most int, tenants ...string) (got func() []answered) {
 	var mu sync.Mutex
 	var all []answered
@@ -180,7 +180,7 @@ func (b *bundle) parkedCalls() int {
 	return len(b.lockWait.calls)
 }
 
-// Other users of a balance, who lock it nearly all the time, do not prevent a call on this balance from being served.
+// Another transaction locks the row of a balance nearly all the time. Calls on this balance must still be served.
 func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -31,9 +31,9 @@ func newJobs(most int, log *slog.Logger) *jobs {
 	return &jobs{most: most, log: log, ctx: ctx, cancel: cancel}
 }
 
-// start calls prepare and runs the function that it returns in the background. It fails with errJobsFull, errStopping
-// or the error of prepare. prepare may query the database: the job already has its slot, and the mutex is not locked. A
-// job that panics ends no other job.
+// start calls prepare, which returns a function, and runs this function in the background. It fails with errJobsFull,
+// errStopping or the error of prepare. prepare may query the database: the job already has its slot, and the mutex is
+// not locked. A job that panics ends no other job.
 func (j *jobs) start(prepare func() (func(context.Context), error)) error {
 	if err := j.reserve(); err != nil {
 		return err

@@ -26,9 +26,8 @@ type learnedCache struct {
 	uncut      map[ledger.BalanceKey]uncutPeriod
 }
 
-// uncutPeriod records that terms which apply at once do not end the open period early. This period began at start.
-// This is known for terms that were made at or before the instant terms. These terms and the start of the period
-// never change.
+// uncutPeriod records that no terms which apply at once end an open period early. The period began at the instant
+// `start`, and the terms were made by the instant `terms`. These terms and the start of the period never change.
 type uncutPeriod struct{ start, terms time.Time }
 
 type allowanceKey struct {
@@ -123,7 +122,7 @@ func (c *learnedCache) keysFor(calls []*ledger.Call) []ledger.BalanceKey {
 	return out
 }
 
-// addKeys records that calls needed the balances keys, which they do not name.
+// addKeys records that the calls needed the balances in keys, which the calls do not name.
 func (c *learnedCache) addKeys(keys []ledger.BalanceKey, calls []*ledger.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,7 +30,7 @@ var sqlFiles embed.FS
 
 // Defaults of Config.
 const (
-	lanesDefault   = 2    // of all instances, at least 1 each; on 2 cores a third lane takes CPU from PostgreSQL
+	lanesDefault   = 2    // all instances share them, at least 1 each; on 2 cores a third takes CPU from PostgreSQL
 	lanesOnCitus   = 32   // maximum: one for each shard group, so that a node that hangs delays only its own tenants
 	queueDefault   = 8192 // about 150 ms of work at 50,000 debits/s: then a refusal is better than a longer wait
 	batchDefault   = 1024 // bounds row locks and memory of one transaction; larger batches gain nothing measurable
@@ -43,7 +43,7 @@ type Config struct {
 	DatabaseURL    string                // PostgreSQL, required
 	Lanes          int                   // writer lanes, 1..64, one connection each. 0: see Instances, lanesOnCitus
 	Instances      func() int            // number of instances, which share the lanes if Lanes is 0; nil: only this one
-	MaxQueue       int                   // groups of calls that wait per lane; then errcode.QueueFull
+	MaxQueue       int                   // groups of calls that may wait in one lane; others get errcode.QueueFull
 	MaxBatch       int                   // operations per transaction
 	Readers        int                   // connections for reads
 	CachedBalances int                   // bound of each cache of learnedCache; 0: learnedDefault
@@ -52,7 +52,8 @@ type Config struct {
 	LaneMetrics    *lane.Metrics         // nil: none
 	Tracer         trace.Tracer          // spans of batches; nil: none
 	Traces         trace.TracerProvider  // spans of statements; nil: none
-	// Clock decides the time when PostgreSQL's clock and the instance's disagree. nil: a clock with the defaults.
+	// Clock returns the time of decisions, even if PostgreSQL's clock and the instance's clock disagree. nil: a clock
+	// with the defaults.
 	Clock *clock.Clock
 	// ThroughCoordinator sends all statements to the URL's server, even if each node of a Citus cluster could be
 	// queried directly.
@@ -82,14 +83,14 @@ type Ledger struct {
 	metrics  *metrics
 	learned  *learnedCache
 
-	answerWithin time.Duration // refusalMax; longer where a test keeps callers waiting
+	answerWithin time.Duration // refusalMax; longer in tests that keep callers waiting
 
 	need atomic.Int32 // how likely the next batch needs grants or terms of its balances, 0..needMax
 
 	clock *clock.Clock
 
 	listedMonths sync.Map     // months (ledger.Month) that are in journal_months, as far as this process knows
-	latestMonth  atomic.Int32 // the latest month that holds entries, if a look-up has found one ahead of the clock
+	latestMonth  atomic.Int32 // latest month with entries, if a look-up has found entries in a month ahead of the clock
 
 	journal *journal.Journal
 	upkeep  *upkeep
@@ -174,8 +175,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Start reads PostgreSQL's clock, creates the partitions of the coming months if its role has the right, and starts
-// the background loops. It fails if PostgreSQL does not answer.
+// Start reads PostgreSQL's clock, creates the partitions of the coming months if the database role has the right, and
+// starts the background loops. It fails if PostgreSQL does not answer.
 func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.Ping(ctx); err != nil {
 		return err

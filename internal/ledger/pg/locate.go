@@ -32,7 +32,7 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 // exist yet does not exist for this batch.
 func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targets) (*ledger.Located, error) {
 	found := &ledger.Located{}
-	sharing := map[ledger.OperationID][]ledger.Entry{} // entries of all operations with the ids of those to be refunded
+	sharing := map[ledger.OperationID][]ledger.Entry{} // all entries stored under the ids of operations to be refunded
 	out := &pgx.Batch{}
 	if len(targets.Holds) > 0 {
 		found.Holds = map[ledger.HoldKey][]ledger.BalanceKey{}

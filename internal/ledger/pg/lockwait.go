@@ -37,7 +37,7 @@ type lockWait struct {
 	work   sync.Cond
 	calls  []*waitingCall // in order; the next round removes answered calls
 	locked map[ledger.BalanceKey]*lockedBalance
-	rounds int // rounds that waited for one balance: each waits for the next balance
+	rounds int // number of rounds that waited for one balance; it selects the balance of the next such round
 	closed bool
 }
 
@@ -194,7 +194,7 @@ func (w *lockWait) add(groups []group, parked []parkedCall) []func(context.Conte
 	return waits
 }
 
-// markLocked notes that keys are locked, and that n more calls wait for them. The caller holds mu.
+// markLocked records that the balances in keys are locked, and that n more calls wait for them. The caller holds mu.
 func (w *lockWait) markLocked(keys []ledger.BalanceKey, n int) {
 	now := time.Now()
 	for _, k := range keys {
@@ -287,8 +287,8 @@ func (w *lockWait) next() bool {
 	}
 }
 
-// take returns the parked calls that want accepts, oldest first, at most MaxBatch calls. It marks these calls as
-// running.
+// take returns the parked calls for which the function `want` returns true, oldest first, at most MaxBatch calls. It
+// marks these calls as running.
 func (w *lockWait) take(want func(*waitingCall) bool) []*waitingCall {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -305,7 +305,7 @@ func (w *lockWait) take(want func(*waitingCall) bool) []*waitingCall {
 	return taken
 }
 
-// isFirst accepts the first call of each locked balance. take calls isFirst for the calls in order, with mu held.
+// isFirst reports whether c is, for each of its balances, the first call without an answer. take calls it with mu held.
 func (w *lockWait) isFirst(c *waitingCall) bool {
 	for _, earlier := range w.calls {
 		if earlier == c {
@@ -390,7 +390,7 @@ func (w *lockWait) run(ctx context.Context, calls []*waitingCall, how state) (fr
 	return freed
 }
 
-// putBack puts a call that was parked again back into the queue. The caller holds mu.
+// putBack returns a call to the queue after its batch has parked it again. The caller holds mu.
 func (w *lockWait) putBack(c *waitingCall, again parkedCall) {
 	c.mayBeStored = c.mayBeStored || again.mayBeStored
 	if len(again.keys) > 0 {

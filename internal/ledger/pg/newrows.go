@@ -41,7 +41,7 @@ func (t *tx) addNewBalances(ctx context.Context, keys []ledger.BalanceKey, p *pl
 	t.newBalances = setOf(keys)
 	for _, k := range keys {
 		t.batch.Books[k] = ledger.NewBook(ledger.BalanceRow{BalanceKey: k})
-		t.batch.Books[k].LoadGrants(nil, nil) // grants and holds are created with a balance that has a row
+		t.batch.Books[k].LoadGrants(nil, nil) // a balance without a row has no grants and no holds
 	}
 	return true, nil
 }

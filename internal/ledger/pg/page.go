@@ -19,8 +19,8 @@ func ValidLimit(n int) *errcode.Error {
 	return nil
 }
 
-// SealCursor makes a cursor from the parts of the position of a page's last item. A cursor is opaque to callers. Ids
-// contain no newline, so newlines separate the parts.
+// SealCursor returns the cursor of a page. parts are the position of the page's last item. A cursor is opaque to
+// callers. Ids contain no newline, so newlines separate the parts.
 func SealCursor(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(parts, "\n")))
 }

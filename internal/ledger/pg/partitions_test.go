@@ -15,7 +15,7 @@ import (
 )
 
 // readJournal starts a transaction that locks entries as a long report does, until the returned function is called.
-// If something else must wait for this lock, debits wait behind it and are refused.
+// If a statement must wait for this lock, debits wait behind that statement and are refused.
 func (b *bundle) readJournal() (end func()) {
 	b.t.Helper()
 	reader := b.another()

@@ -22,8 +22,8 @@ func (b *bundle) paying() *bundle {
 	return b
 }
 
-// The refund of the second capture returns the credit that the first capture took. It goes to a grant that is used up,
-// and that no entry of the second capture names.
+// The refund of the second capture returns the credit that the first capture took. The credit goes to a grant that is
+// used up. No entry of the second capture names this grant.
 func TestHold_AtRatio_RefundsFollowFromAllCaptures(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).paying()
@@ -57,7 +57,8 @@ func TestHold_AtRatio_ExpiryTakesDeferredCredit(t *testing.T) {
 	b.mustVerify()
 }
 
-// Captures of more than was held are part of the hold's sum, also after its other captures were refunded.
+// A capture exceeds the hold. Its additional units are part of the hold's sum, even after the hold's other captures
+// were refunded.
 func TestHold_AtRatio_CapturedBeyond_IsRoundedWithTheRest(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).paying()

@@ -166,8 +166,8 @@ var errNotEnough = errors.New("ledger: a decision lacks grants or terms that wer
 // errNoEnd is the error of decisions that request further balances without an end.
 var errNoEnd = errors.New("ledger: a decision asks for further balances without an end")
 
-// repeat calls round until its decisions need no more rows, at most limit times. After each round it adds the rows
-// that the round lacked to the plan.
+// repeat calls the function `round` until the decisions need no more rows, but at most `limit` times. After each call,
+// it adds to the plan the rows that the decisions lacked.
 func (p *plan) repeat(limit int, round func() (ledger.Next, error)) error {
 	for range limit {
 		next, err := round()

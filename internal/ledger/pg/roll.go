@@ -22,8 +22,8 @@ const (
 	// rollSaveEvery is the time between two records of a roll's progress, and between two renewals of its slot.
 	rollSaveEvery = time.Second
 	// sweepWhole is how often a sweep begins with the earliest due balance. Otherwise a sweep begins where the last
-	// sweep ended. Before that position there are only balances that were locked during that sweep, and balances
-	// whose due instant is long before the entry that set this instant.
+	// sweep ended. Only two kinds of due balances lie before that position: balances that were locked during that
+	// sweep, and balances that an entry has made due since then, with a due instant long before the entry.
 	sweepWhole = time.Minute
 	// sweepOverlap is how long before the end of the last sweep the next sweep begins. It is longer than any
 	// transaction, because a sweep sees a balance that a transaction makes due only after the transaction's COMMIT.

@@ -185,7 +185,7 @@ func TestRoll_BesideOpenSnapshot_ReadsNoDeadEntriesAgain(t *testing.T) {
 }
 
 // A sweep normally begins at the instant where the last sweep ended. After sweepWhole it begins with the earliest due
-// balance, to find an event whose due time was written later and is in the past.
+// balance, to find an event that was written after the last sweep with a due time before that sweep.
 func TestSweep_DueInThePast_IsFoundByTheNextWholeOne(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

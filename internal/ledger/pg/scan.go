@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// termsCommitMargin is a margin for changes of the catalogue whose instant is before an entry, and which were
-// committed after that entry. Catalogue transactions are bounded to seconds.
+// termsCommitMargin is the time within which a change of the catalogue is certainly committed after its instant. An
+// entry may be written between this instant and the commit. Catalogue transactions are bounded to seconds.
 const termsCommitMargin = time.Minute
 
 var epoch = time.Unix(0, 0).UTC()
@@ -26,7 +26,7 @@ func fromDB(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// toDB returns the epoch, which the tables store for "no instant yet", for the zero time.
+// toDB returns the epoch for the zero time, because the tables store the epoch for "no instant yet".
 func toDB(t time.Time) time.Time {
 	if t.IsZero() {
 		return epoch

@@ -349,7 +349,7 @@ func TestRollover_CarriesWithinBounds(t *testing.T) {
 	for _, tc := range []struct {
 		name              string
 		columns           string
-		used, want, after int64 // units used in the first period, and left one and two periods later
+		used, want, after int64 // units used in the first period, units left one period later, and two periods later
 	}{
 		{"at most the maximum", "rollover_max = 30", 20, 130, 130},
 		{"all that is left below the maximum", "rollover_max = 30", 95, 105, 130},

@@ -24,8 +24,8 @@ func (b *bundle) now() time.Time {
 	return one[time.Time](b, "SELECT clock_timestamp()")
 }
 
-// A change of terms that applies at once writes no balance. The next use of each balance writes its effect, and each
-// read shows it.
+// A change of terms that applies at once writes no balance. The next use of each balance writes the effect of the
+// change, and each read shows this effect.
 func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).allowance("small", "api_calls", 1000, "hour", "per_subject = 10")
@@ -88,7 +88,7 @@ func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
 	wantEqual(t, "used, if the period was not ended again", b.mustBalance("acme", "api_calls").Used, 14)
 }
 
-// If a change has no effect on a meter, each balance of the meter examines it only once, not with every debit.
+// If a change has no effect on a meter, the ledger examines it only once for each balance, and not with every debit.
 func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).allowance("small", "api_calls", 100, "year", "")

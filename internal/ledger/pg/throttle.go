@@ -24,8 +24,8 @@ const (
 	sleepIdle = 0.25
 	sleepMax  = time.Second
 
-	// busyCommits is the number of other clients' transactions per second from which on PostgreSQL counts as busy. An
-	// idle instance makes about ten.
+	// busyCommits is a number of transactions per second. If other clients make as many or more, PostgreSQL counts as
+	// busy. An idle instance makes about ten.
 	busyCommits = 100
 
 	// loadEvery is how often a roll reads how busy PostgreSQL is. Sessions report their transactions up to a second
@@ -34,8 +34,8 @@ const (
 	ownLate   = 0.25
 )
 
-// nextChunk returns the number of rows that need about chunkTime, if chunk rows needed the time `took`. The number
-// grows to at most twice chunk at a time. Its decrease has no such limit.
+// nextChunk returns the number of rows that need about chunkTime, if `chunk` rows needed the time `took`. The result is
+// at most twice `chunk`, so it grows in steps. It can decrease in one step.
 func nextChunk(chunk int, took time.Duration) int {
 	fits := int(float64(chunk) * float64(chunkTime) / float64(max(took, time.Microsecond)))
 	return min(max(fits, chunkMin), 2*chunk, chunkMax)
@@ -51,10 +51,10 @@ type throttle struct {
 	idle    bool
 }
 
-// due reports whether it is time to read how many transactions PostgreSQL has committed, for count.
+// due reports whether the caller should read PostgreSQL's number of committed transactions and pass it to count.
 func (t *throttle) due() bool { return time.Since(t.readAt) >= loadEvery }
 
-// count records how many transactions the database had committed at the instant now, and decides whether the database
+// count records how many transactions the database had committed at the instant `now`, and decides whether the database
 // is idle.
 func (t *throttle) count(commits int64, now time.Time) {
 	own := float64(t.own)

@@ -17,7 +17,7 @@ func TestThrottle_FollowsWhatOthersCommit(t *testing.T) {
 	for _, step := range []struct {
 		why     string
 		own     int64 // transactions of the roll
-		commits int64 // of the database, in 5 s
+		commits int64 // transactions of the database in 5 s
 		want    time.Duration
 	}{
 		{"nothing is known yet", 100, 0, sleepBusy * took},

@@ -19,14 +19,13 @@ type tx struct {
 	ledger *Ledger
 	conn   *pgx.Conn
 	batch  *ledger.Batch
-	// locked are the plan's balances that another transaction has locked. It is read only if the plan does not wait for
-	// locks.
+	// locked are the plan's balances that another transaction has locked. It is empty if the plan waits for locks.
 	locked keySet
 	// newBalances are the plan's balances that have no row yet. If the batch changes them, it creates the rows.
 	newBalances keySet
 	ahead       *loading           // rows that were read with the lock, for all balances of the plan; nil: none
 	subscribers events.Subscribers // tenants with a webhook for opened periods
-	began       time.Time          // the instance's clock, before PostgreSQL's was read
+	began       time.Time          // the instance's clock, before PostgreSQL's clock was read
 	// termsChanged is the instant at which terms last changed for a tenant that may already have balances.
 	termsChanged time.Time
 	// changedNow has, by tenant, the instant at which terms that apply at once were last made. Tenants without such

@@ -18,8 +18,8 @@ const (
 	upkeepTimeout  = 20 * time.Second
 	// makeTimeout bounds how long operations wait for the partition of their month.
 	makeTimeout = 2 * time.Second
-	// aheadEnough is the number of months ahead from which on a failure to create partitions is not logged as a
-	// warning. `quotasvc migrate partitions` creates partitions with a role that has the right.
+	// aheadEnough is a number of coming months. While so many have a partition, a failure to create further partitions
+	// is not logged as a warning. `quotasvc migrate partitions` creates partitions with a role that has the right.
 	aheadEnough = 3
 )
 
@@ -80,8 +80,8 @@ func (u *upkeep) once(ctx context.Context) {
 	l.metrics.setAside.Set(float64(aside))
 }
 
-// makePartitions creates the missing partitions of the months around now. It fails only if it cannot list the
-// existing partitions, because partitions of later months are not needed yet.
+// makePartitions creates the missing partitions of the months around the instant `now`. It fails if it cannot list the
+// existing partitions. It only logs that it cannot create partitions, because those of later months are not needed yet.
 func (l *Ledger) makePartitions(ctx context.Context, now time.Time) error {
 	conn, err := l.writers.Acquire(ctx)
 	if err != nil {

@@ -82,10 +82,10 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	return b, nil
 }
 
-// queueSnapshot begins a transaction that sees one instant. Its statements have generic plans, like those of the
-// writers. Otherwise, if the first statements of the connection named few balances, PostgreSQL plans some statements
-// again each time, and planning takes longer than execution. On Citus each plan depends on the tenants. The readers'
-// other statements have conditions that only a custom plan can use.
+// queueSnapshot begins a transaction that sees one instant. Its statements have generic plans, like the statements of
+// the writers. Without generic plans, PostgreSQL plans some statements again each time if the connection's first
+// statements named few balances. Then planning takes longer than execution. On Citus each plan depends on the tenants.
+// The readers' other statements have conditions that only a custom plan can use.
 func (l *Ledger) queueSnapshot(out *pgx.Batch) {
 	out.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	if l.cluster == nil {
