@@ -106,7 +106,8 @@ func one[V any](b *bundle, sql string, args ...any) (v V) {
 // errOf returns the error of a call, without its answer.
 func errOf[V any](_ V, err error) error { return err }
 
-// clock sets PostgreSQL's clock to an instant, from which the clock runs on, and makes the ledger read the clock.
+// clock sets PostgreSQL's clock to an instant. The clock runs on from there. Then clock makes the ledger read
+// PostgreSQL's clock.
 func (b *bundle) clock(at time.Time) {
 	b.t.Helper()
 	b.at = at
@@ -212,7 +213,7 @@ func (b *bundle) options(before journal.Month, dir string) Options {
 	}
 }
 
-// run archives, which must succeed.
+// run calls Run. It fails the test if Run fails.
 func (b *bundle) run(o Options) *Result {
 	b.t.Helper()
 	out, err := Run(b.t.Context(), o)

@@ -36,7 +36,7 @@ type Report struct {
 	Manifest    *Manifest
 	Entries     int64
 	Balances    int64    // balances with entries in the archive
-	Differences []string // the first differencesMax
+	Differences []string // the first differencesMax differences
 	Count       int64    // number of all differences
 }
 
@@ -54,7 +54,7 @@ func (r *Report) add(format string, args ...any) {
 type check struct {
 	run
 	report *Report
-	files  []*entryFile // of entries, oldest month first
+	files  []*entryFile // the files with entries, oldest month first
 	ends   *endRows
 }
 
@@ -370,8 +370,8 @@ func startOf(ends []end, seq int64) ledger.Chain {
 	return ledger.Chain{}
 }
 
-// chainFrom returns the first entry that the chain covers, as recorded at the first end at or after entry seq. It
-// returns 0 if there is no such end or chain.
+// chainFrom returns the first entry that the recorded chain covers. It reads the chain of the first end at or after
+// entry seq, and returns 0 if there is no such end or chain.
 func chainFrom(ends []end, seq int64) int64 {
 	for _, e := range ends {
 		if e.seq >= seq {

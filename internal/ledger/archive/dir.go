@@ -19,7 +19,7 @@ import (
 
 const (
 	manifestName = "manifest.json"
-	// format is the version of the archive's format: of the manifest, and of the files' contents.
+	// format is the version of the formats of the manifest and the files.
 	format = 1
 	// partial is the suffix of a file that is being written.
 	partial = ".partial"
@@ -29,7 +29,7 @@ const (
 type Manifest struct {
 	Format   int       `json:"format"`
 	Complete bool      `json:"complete"`
-	Database string    `json:"database"` // id of the database, which a restored copy shares
+	Database string    `json:"database"` // id of the database; a restored copy has the same id
 	Schema   int64     `json:"schema"`   // version of the schema
 	Before   string    `json:"before"`   // the oldest month that was kept in the database
 	Oldest   time.Time `json:"oldest"`   // the first instant of that month
@@ -139,8 +139,8 @@ func (d directory) names() ([]string, error) {
 	return names, nil
 }
 
-// begun returns the manifest in a directory that contains names, nil if the directory is empty. It refuses a
-// directory that contains anything except the archive that want describes.
+// begun returns the manifest in the directory. It returns nil if the directory is empty. names lists the files there.
+// It refuses a directory that contains anything except the archive that want describes.
 func (d directory) begun(names []string, want *Manifest) (*Manifest, error) {
 	if len(names) == 0 || len(names) == 1 && names[0] == manifestName+partial {
 		return nil, nil

@@ -12,11 +12,11 @@
 //
 //	A1  Nothing is removed before all files and the manifest are complete and on disk, and the journal was verified
 //	    without a difference.
-//	A2  Only rows that the files contain are removed: a partition only if its file has the same number of rows, other
-//	    rows by the keys in their file.
+//	A2  Only rows that the files contain are removed. A partition is removed only if its file has the same number of
+//	    rows. Other rows are removed by the keys in their file.
 //	A3  Months in which keys of operations are still looked up are not removed.
-//	A4  The border is committed before the first row is removed. A reader checks it after reading, so it
-//	    notices missing rows.
+//	A4  The border is committed before the first row is removed. A reader checks the border after it has read rows.
+//	    So it notices that rows are missing.
 //	A5  A run can be killed at any point. The next run with the same arguments continues. An incomplete file
 //	    is written again.
 //	A6  Grants whose ids clients chose are not removed, because the ids must stay unique.

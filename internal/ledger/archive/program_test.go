@@ -24,7 +24,7 @@ type twins struct {
 	archived, whole *bundle
 	log             []string
 	at              time.Time // time of both clocks
-	border          time.Time // of the newest archive; zero if there is none yet
+	border          time.Time // border of the newest archive; zero: no archive yet
 	dirs            []string
 	made            []string // keys of debits, oldest first
 	holds, grants   []string

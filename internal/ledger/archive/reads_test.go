@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// answers has the answer of each read about a tenant, by the name of the read.
+// answers maps the name of each read about a tenant to the answer.
 type answers map[string]any
 
 // ask runs all kinds of reads about a tenant in [from, now].

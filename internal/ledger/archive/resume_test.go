@@ -62,8 +62,8 @@ func TestArchive_KilledAtEachStep_NextRunGoesOn(t *testing.T) {
 	assert.Equal(t, before, b.ask("acme", border))
 }
 
-// If a run was killed, PostgreSQL keeps its lock until it notices that the connection is closed. The next run waits
-// for that, but not longer, because the other run may still be working.
+// PostgreSQL keeps the lock of a killed run until it notices that the connection is closed. The next run waits for the
+// lock for some seconds only, because another run may still be working.
 func TestArchive_OtherRun_WaitedForAWhile(t *testing.T) {
 	t.Parallel()
 	b, begin := year(t)
@@ -165,7 +165,6 @@ func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
 }
 
 // Archives from versions of the service without actors have no column actor. They must also pass the check.
-// @@ internal/ledger/history/rollup_test.go
 func TestCheck_FilesWithoutActors_Clean(t *testing.T) {
 	t.Parallel()
 	now := journal.MonthOf(time.Now())
