@@ -29,7 +29,7 @@ var sqlFiles embed.FS
 // Key names a balance.
 type Key struct{ Tenant, Meter, Subject string }
 
-// String returns tenant, meter and subject with slashes between them, as far as they are given.
+// String returns tenant, meter and subject with slashes between them. It leaves out empty names at the end.
 func (k Key) String() string { return strings.TrimRight(k.Tenant+"/"+k.Meter+"/"+k.Subject, "/") }
 
 // Copy is the cached copy of a balance.
@@ -75,8 +75,8 @@ func New(pool *pgxpool.Pool, target namedsql.Target) *Auditor {
 	return &Auditor{pool: pool, sql: namedsql.Must(target, sqlFiles), RangeEntries: rangeEntries}
 }
 
-// Verify compares every balance, its grants, periods, holds and refunds with the journal, the journal with its hash
-// chain, and cached copies with the balances.
+// Verify compares every balance and its grants, periods, holds and refunds with the journal. It also compares the
+// journal with its hash chain, and cached copies with the balances.
 func (a *Auditor) Verify(ctx context.Context, o Options) (*Report, error) {
 	report := newReport()
 	report.Incremental = o.Incremental
@@ -266,7 +266,7 @@ func (r *Report) mark() Report { return r.Clone() }
 // reset discards what was reported since mark.
 func (r *Report) reset(before Report) { *r = before }
 
-// unread notes a balance that could not be read. A key without a meter stands for a tenant's refunds and holds.
+// unread reports that a balance could not be read. A key without a meter means the refunds and holds of a tenant.
 func (r *Report) unread(k Key) {
 	if r.Unread++; len(r.UnreadFirst) < DifferencesMax {
 		r.UnreadFirst = append(r.UnreadFirst, k)

@@ -22,8 +22,8 @@ type checkpoint struct {
 // stateVersion is the format of state. Checkpoints of another format are not used.
 const stateVersion = 1
 
-// state is the column state of checkpoints. It has those sums of the entries up to the checkpoint that later entries
-// or later comparisons need.
+// state is the column state of checkpoints. It has sums of the entries up to the checkpoint, but only the sums that
+// later entries or comparisons need.
 type state struct {
 	Version     int                   `json:"v"`
 	Open        int64                 `json:"open"`    // start of the newest entry's period, microseconds since 1970

@@ -116,7 +116,7 @@ func (p *period) compareSums(k Key, at string, sums *periodSums, r *Report) {
 	r.equal(k, at+"overage", sums.overage, p.overage)
 }
 
-// compareRun compares the opening of a run of idle periods: the overage that it owed, and the rollover into its first
+// compareRun compares the opening of a run of idle periods: the overage that was owed, and the rollover into the first
 // period. An ordinary period has neither value.
 func (p *period) compareRun(k Key, at string, sums *periodSums, j *journal, r *Report) {
 	owing, rollover, rolledOver := int64(0), int64(0), int64(0)

@@ -9,12 +9,11 @@ import (
 // ErrCopiesUnread means that the cache did not answer, so its copies could not be compared.
 var ErrCopiesUnread = errors.New("the cached copies of balances cannot be read")
 
-// compareCopies compares cached copies with their balances. It reads the copies first, so a copy that is newer than
-// its balance is a difference. An older copy is not a difference: it was published a moment ago, or its instance was
-// killed before it could publish the next copy. Checks use copies only up to a maximum age. A copy is not a
-// difference either if an event was due but not yet written when the copy was made. The read for the copy processes
-// such an event in memory. Only a copy that was made before the stored next event, and names that event, must agree
-// with the balance.
+// compareCopies compares cached copies with their balances. It reads the copies first, so a copy that is newer than its
+// balance is a difference. An older copy is not a difference: it was published a moment ago, or its instance was killed
+// before it could publish the next copy. Checks do not use copies above a maximum age. If an event was due but not yet
+// written when a copy was made, the copy is no difference: the read for the copy processed the event in memory. So a
+// copy must agree with the balance only if it was made before the stored next event, and names that event.
 func (a *Auditor) compareCopies(ctx context.Context, keys []Key, read CopyReader, r *Report) error {
 	copies, err := read(ctx, keys)
 	if err != nil {

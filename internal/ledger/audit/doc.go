@@ -7,8 +7,8 @@
 //
 // # What is compared
 //
-//	A1  Entries of a balance are numbered from 1 without a gap, never run backwards in time, and lie in the month of
-//	    their instant. Each remaining_after follows from the entry before it.
+//	A1  Entries of a balance are numbered from 1 without a gap. No entry is older than the entry before it, and each
+//	    is in the month of its instant. Each remaining_after follows from the entry before it.
 //	A2  A period's sums equal the sums of its entries and give its closing balance; the next period opens with that
 //	    balance.
 //	A3  A grant agrees with the entry that created it; its remainder follows from its entries; open grants sum to

@@ -76,7 +76,7 @@ func (d *documents) value() error {
 	}
 }
 
-// word reads true, false or null. Its first letter is its canonical form.
+// word reads true, false or null. The canonical form is the first letter.
 func (d *documents) word(w string) error {
 	if !bytes.HasPrefix(d.in[d.at:], []byte(w)) {
 		return errDocument
@@ -160,8 +160,8 @@ func (d *documents) close(at, n int) {
 	d.out = slices.Replace(d.out, at-1, at, binary.AppendUvarint(nil, uint64(n))...)
 }
 
-// more reports whether another element of a list follows. It reads the separator before the element, or the end of
-// the list. n elements were read.
+// more reports whether another element of a list follows. It reads the separator before the element, or the end of the
+// list. n is the number of elements that were read before.
 func (d *documents) more(n int, end byte) (bool, error) {
 	switch c := d.next(); {
 	case c == end:
@@ -234,8 +234,8 @@ func (d *documents) object() error {
 	return nil
 }
 
-// sort sorts the members in out from the given position on, keeps the last of equal names, and returns how many
-// remain.
+// sort sorts the members of an object, which are in out from the position `from` on. Of several members with equal
+// names it keeps the last. It returns the number of members that remain.
 func (d *documents) sort(members []member, from int) (n int) {
 	slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(a.name, b.name) })
 	d.spare = append(d.spare[:0], d.out[from:]...)

@@ -117,5 +117,5 @@ func (e *entry) inMonth() bool {
 	return int64(e.month)*86_400_000_000 == e.span.from
 }
 
-// instant returns an instant of the journal for people.
+// instant returns an instant of the journal as text for people.
 func instant(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339Nano) }

@@ -54,7 +54,7 @@ func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
 	}
 }
 
-// If an entry has the same texts as the entry before it, it needs no additional memory.
+// An entry needs no additional memory if its texts are the same as in the entry before.
 func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
 	debit := moves{used: 1, left: -1}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)

@@ -85,8 +85,8 @@ func (j *journal) fault(what, want, got string) {
 	}
 }
 
-// add adds the next entry to the sums. The hash chain must cover the entry, unless the entry is older than unchained
-// and the stored chain begins later.
+// add adds the next entry to the sums. The stored chain must cover every entry that was written at or after the instant
+// `unchained`.
 func (j *journal) add(h *hasher, k Key, e *entry, stored *chain, unchained int64) error {
 	m := e.moves
 	if m == nil {
@@ -203,7 +203,7 @@ func (j *journal) addToGrant(e *entry, m *moves) {
 // extend sets the later end in the facts of a grant. It copies the facts first, because a checkpoint may share them.
 func (j *journal) extend(e *entry, g *grantSums) {
 	if g.Facts == nil {
-		return // the grant ended before the checkpoint, and compare reports that; or its first entry has no facts
+		return // the grant ended before the checkpoint, which compare reports, or its first entry has no facts
 	}
 	var of struct {
 		Answer struct {
@@ -228,8 +228,8 @@ func (g *grantSums) roll(e *entry, m *moves) {
 	g.Topped += m.issued * e.amount
 }
 
-// makerOf returns the facts of a grant's first entry. Its Kind is empty if an entry of this kind cannot be the first
-// entry.
+// makerOf returns the facts of a grant's first entry. Kind is empty if such an entry cannot be the first entry of a
+// grant.
 func makerOf(e *entry) maker {
 	m := maker{Source: string(e.source), Operation: string(e.operation)}
 	switch kind := string(e.kind); kind {

@@ -56,7 +56,7 @@ func (c *candidate) unchanged() bool {
 	return c.from != nil && c.from.Seq == c.seq && c.from.State.Facts == c.facts
 }
 
-// page reads the next balances after a key, with the checkpoints to begin at.
+// page reads the next balances after a key, and the checkpoint at which the read of each balance begins.
 func (p *pass) page(ctx context.Context, after Key) ([]*candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()

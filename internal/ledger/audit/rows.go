@@ -105,7 +105,7 @@ func scanBalances(rows pgx.Rows, into map[Key]*balance) error {
 	return err
 }
 
-// queueStored queues the reads of the rows that belong to the balances keys.
+// queueStored queues the reads of the rows that belong to the balances in keys.
 func (a *Auditor) queueStored(b *pgx.Batch, keys []Key) *stored {
 	s := &stored{
 		order: keys, balances: map[Key]*balance{}, periods: map[Key][]period{}, grants: map[Key][]grant{}, held: map[grantKey]int64{},

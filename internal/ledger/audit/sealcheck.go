@@ -46,9 +46,9 @@ type sealCheck struct {
 	open     *segment                  // segment of the balance whose head was read last
 }
 
-// CheckSeal compares the journal and the log of seals with a seal that a third party keeps. Every head that was
-// sealed up to the seal's day must be the hash of today's entries. The heads of each day must have the day's root,
-// and the log must have the root of the seal's checkpoint. It returns a *Refusal if the seal belongs to another
+// CheckSeal compares the journal and the log of seals with a seal that a third party keeps. Every head that was sealed
+// up to the seal's day must be the hash of the entries as they are now. The heads of each day must have the day's root,
+// and the log must have the root of the seal's checkpoint. CheckSeal returns a *Refusal if the seal belongs to another
 // database.
 func (a *Auditor) CheckSeal(ctx context.Context, s *seal.Seal, progress func(SealReport)) (*SealReport, error) {
 	state, err := a.readSealState(ctx)
@@ -210,7 +210,7 @@ func (c *sealCheck) take(h *sealedHead) *segment {
 	return t
 }
 
-// continues reports whether a sealed head can be the hash of the segment and the entries after it. It cannot if it
+// continues reports whether a sealed head can be the hash of the segment and the entries after it. A head cannot if it
 // covers archived entries that were written before balances had chains.
 func (t *segment) continues(head *chain) bool {
 	return len(t.marks) > 0 || head.From == t.chain.From || t.chain.From == 0 && head.From == t.last+1

@@ -48,10 +48,10 @@ type sealRun struct {
 	done    Sealing
 }
 
-// Seal seals a day. It hashes the entries after the previous seal up to the end of the day, and writes the head of
-// each balance. Then it writes the root of the heads to the log of seals. If the day is sealed already, it returns
-// that seal. It can be interrupted and called again. It returns a *Refusal if the day cannot be sealed. It returns
-// another error if entries are not in the hash chain of their balance. Then Verify reports the details.
+// Seal seals a day. It hashes the entries after the previous seal up to the end of the day, and writes the head of each
+// balance. Then it writes the root of the heads to the log of seals. If the day is sealed already, Seal returns that
+// seal. Seal can be interrupted and called again. It returns a *Refusal if the day cannot be sealed. It returns another
+// error if entries are not in the hash chain of their balance. Then Verify reports the details.
 func (a *Auditor) Seal(ctx context.Context, o SealOptions) (*seal.Seal, error) {
 	r := &sealRun{Auditor: a, options: &o}
 	unlock, err := r.lock(ctx)

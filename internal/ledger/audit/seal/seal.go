@@ -104,7 +104,7 @@ func (l *Log) tree(size int64) (Tree, error) {
 	return Tree{Size: size, Root: root}, nil
 }
 
-// origin is the first line of checkpoints. By default, names of keys begin with it.
+// origin is the beginning of the first line of checkpoints. The id of the database follows.
 const origin = "quotasvc/seals/"
 
 // Sign writes the seal's checkpoint. With a nil signer the checkpoint is not signed.
@@ -143,7 +143,7 @@ func (s *Seal) Encode() ([]byte, error) {
 }
 
 // Parse reads a seal's file and checks that its parts agree. If verifier is not nil, the checkpoint must be signed by
-// that key.
+// the key of verifier.
 func Parse(text []byte, verifier Verifier) (*Seal, error) {
 	if len(text) > FileMax {
 		return nil, fmt.Errorf("has %d bytes; a seal has at most %d", len(text), FileMax)
