@@ -128,7 +128,7 @@ func (q *report) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	// The units of earlier periods' holds that are still open are part of Opening.
+	// If holds of earlier periods are still open, Opening includes their units.
 	sums := ledger.Sums{Opening: out.Opening, Held: held}
 	if err := apply(&sums, entered); err != nil {
 		return nil, err

@@ -5,8 +5,8 @@
 //
 //	entry      one immutable line of the journal. seq numbers the entries of a balance from 1, without gaps
 //	statement  the account of one period of one balance
-//	report     a query that may have to read many entries: all queries except those for one operation and for the
-//	           coming periods
+//	report     a query that may have to read many entries: every query except the look-up of one operation and the
+//	           list of the coming periods
 //	rollup     a row of the table rollups: cumulative sums of a balance's entries 1 to seq. Rows are written at ends
 //	           of half hours, and at least every 500 entries
 //	view       a balance with its open period as package pg reads it. Events due until an instant are processed in
@@ -25,8 +25,8 @@
 //	H5  Only a few reports run at once, on connections of their own, and only a bounded number waits. Each report has
 //	    a time limit. If the caller of a report has gone, the report is cancelled in the database.
 //	H6  A replica may lag behind the views, which come from the primary. A report about one balance reads the primary
-//	    if the replica lacks an entry that the view has. The lag is measured every second: the replica has all commits
-//	    until the instant at which the primary was at the WAL position that the replica has reached now.
+//	    if the replica lacks an entry that the view has. The lag is measured every second. If the replica has reached
+//	    a WAL position, it has all commits until the instant at which the primary was at this position.
 //
 // # Clock
 //

@@ -7,8 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// derived returns the statement of the idle period that contains an instant, and the sums after its opening. run is
-// the row of the run to which the period belongs.
+// derived returns the statement of the idle period that contains an instant, and the sums of the period as of this
+// instant. run is the row of the run to which the period belongs.
 func derived(b *ledger.Book, run *ledger.PeriodRow, at time.Time) (*Statement, ledger.Sums, error) {
 	p, err := idleAt(b, run, at)
 	if err != nil {

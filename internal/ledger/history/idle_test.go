@@ -50,8 +50,8 @@ func TestStatement_IdlePeriods_SameBeforeAndAfterTheyAreWritten(t *testing.T) {
 	const hours = 9
 	for name, tc := range map[string]struct {
 		debit int64
-		// closing is the closing balance of each period, middle the units that remain in its middle. 10 units an hour
-		// are granted, and 4 to 25 units roll over.
+		// closing is the closing balance of each period. middle is the number of units that remain in the middle of the
+		// period. 10 units an hour are granted, and 4 to 25 units roll over.
 		closing, middle [hours]int64
 	}{
 		"rollover": {6, [hours]int64{4, 14, 24, 25, 25, 25, 25, 25, 25}, [hours]int64{4, 14, 24, 34, 35, 35, 35, 35, 35}},

@@ -19,13 +19,13 @@ const (
 	lagEvery   = time.Second
 	lagTimeout = time.Second
 
-	// lagMarks bounds the recorded positions of the primary that the replica has not reached. If there are more,
-	// every second position is dropped. Then the lag of a replica that is three hours behind is still known to half a
-	// minute.
+	// lagMarks bounds the recorded positions of the primary that the replica has not reached. If there are more, every
+	// second position is dropped. Then the lag of a replica that is three hours behind is still known with an error of
+	// at most half a minute.
 	lagMarks = 4096
 )
 
-// errNoStandby is the error for a report database that replays nothing: it was promoted, or never a standby.
+// errNoStandby is the error for a report database that replays nothing: it was promoted, or was never a standby.
 var errNoStandby = errors.New("the report database is not a standby, so that its lag is not known")
 
 // mark says that all WAL of the journal until an instant lies before a position.
@@ -91,7 +91,9 @@ func (l *lag) run(ctx context.Context) {
 	}
 }
 
-// look queries the primary and the replica. While either server does not answer, the lag is not updated.
+// look queries the primary and the replica, and updates the lag. If the primary does not answer, look uses the
+// positions that were recorded before. If the replica does not answer, completeUntil returns the same instant as
+// before.
 func (l *lag) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lagTimeout)
 	defer cancel()

@@ -266,8 +266,8 @@ func (b *bundle) readBesideReports(k ledger.BalanceKey) {
 	assert.True(b.t, p99 <= 50*time.Millisecond, "p99 is %s, want at most 50 ms", p99)
 }
 
-// timed runs ask eleven times and logs the fastest and the median run, because other work on the machine makes single
-// runs slow.
+// timed calls the function `ask` eleven times and logs the fastest and the median run, because other work on the
+// machine makes single runs slow.
 func (b *bundle) timed(what string, ask func() error) {
 	b.t.Helper()
 	took := make([]time.Duration, 11)

@@ -119,8 +119,8 @@ func (q *report) books(ctx context.Context, ask *StatementQuery) ([]*ledger.Book
 	return []*ledger.Book{b}, now, nil
 }
 
-// periodsOf returns up to n periods of one balance that come after a position in the list. The order is, the newest
-// first: the open period, the periods that were closed only in memory, and the stored periods.
+// periodsOf returns up to n periods of one balance that come after a position in the list. The newest period comes
+// first: the open period, then the periods that were closed only in memory, then the stored periods.
 func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, from statementPosition, n int) ([]Statement, error) {
 	if err := q.follow(ctx, b.BalanceKey, b.Seq-int64(len(b.Unwritten))); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, f
 	if len(out) == n {
 		return out, nil
 	}
-	stored := b.Start // no stored period starts later, unless it was closed in memory as well
+	stored := b.Start // the periods that start here or later were handled above
 	if len(b.Closed) > 0 {
 		stored = b.Closed[0].Start
 	}
@@ -157,9 +157,8 @@ func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, f
 	return out, nil
 }
 
-// eachPeriod visits the periods of a row, the newest first. It visits at most `most` periods that come after the
-// list's position. The first visited period may be one more, which does not come after the position. So visit must
-// check each period.
+// eachPeriod visits the periods of a row, the newest first. It visits at most `most` periods that come after the list's
+// position. Before them it may visit one period that does not come after the position, so visit must check each period.
 func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from statementPosition, most int, visit func(*Statement)) error {
 	if most <= 0 {
 		return nil

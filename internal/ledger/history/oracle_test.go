@@ -145,7 +145,7 @@ func TestSums_RandomPrograms_EqualSumsOverAllEntries(t *testing.T) {
 	b.mustVerify()
 }
 
-// sample returns n random elements of all. An element may occur more than once.
+// sample returns n random elements of the list `all`. An element may occur more than once.
 func sample(r *rand.Rand, all []time.Time, n int) []time.Time {
 	out := make([]time.Time, n)
 	for i := range out {

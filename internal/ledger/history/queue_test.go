@@ -14,7 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// sleeping is a report that runs in PostgreSQL until it is cancelled, because no test waits for an hour.
+// sleeping is a report that sleeps in PostgreSQL for an hour. No test waits so long, so it always runs until it is
+// cancelled.
 func sleeping(ctx context.Context, q *report) (int, error) {
 	if _, err := q.pool.Exec(ctx, "SELECT pg_sleep(3600)"); err != nil {
 		return 0, Failed("sleep", err)

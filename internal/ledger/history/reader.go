@@ -51,7 +51,7 @@ type Config struct {
 
 // Reader answers queries about the past. All methods are safe for concurrent use.
 type Reader struct {
-	ledger  *pg.Ledger    // views of the open period, on its pool for reads
+	ledger  *pg.Ledger    // reads views of open periods
 	primary *pgxpool.Pool // for reports
 	replica *pgxpool.Pool // nil: none
 	looking []*pgxpool.Pool
@@ -145,7 +145,7 @@ func reported[V any](ctx context.Context, r *Reader, ask func(context.Context, *
 }
 
 // Report runs a query of another package as a report about a tenant, on the replica if there is one. An empty tenant
-// means all tenants. ask must return errors of Failed, or *errcode.Error.
+// means all tenants. Errors of ask must be *errcode.Error: for example, Failed returns such errors.
 func Report[V any](ctx context.Context, r *Reader, tenant string, ask func(context.Context, *pgxpool.Pool) (V, error)) (V, error) {
 	return reported(ctx, r, func(ctx context.Context, q *report) (answer V, err error) {
 		if tenant != "" {

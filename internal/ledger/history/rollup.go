@@ -23,9 +23,9 @@ const (
 	// rollupEvery is the largest number of entries between two rows of rollups. A sum reads at most about twice as many
 	// entries. A row takes about 300 bytes, 0.5 % of the entries that it covers.
 	rollupEvery = 500
-	// rollupLeast is the smallest number of entries after a row for which another row is written at the end of a half
-	// hour. With rows at these ends, use by hour and by day reads no entries. With a smaller number, rows would take
-	// more than 1 % of the size of their entries.
+	// rollupLeast is how many entries after a row are enough for another row at the end of a half hour. With rows at
+	// these ends, use by hour and by day reads no entries. With a smaller number, rows would take more than 1 % of the
+	// size of their entries.
 	rollupLeast = 100
 	// rollupPause is the pause after a row, as a multiple of the time that the row took. With this pause, a writer
 	// that catches up uses a fifth of a core.
@@ -37,7 +37,7 @@ const (
 	passPause    = 200 * time.Millisecond
 	// hintsMax bounds the hints that wait. The next pass finds the balances of other hints.
 	hintsMax = 256
-	// HintOneIn is the number of commits of which one should be passed to Hint. A balance that grows by rollupEvery
+	// HintOneIn is the average number of commits from one call of Hint to the next. A balance that grows by rollupEvery
 	// entries in fewer commits waits for the next pass.
 	HintOneIn = 100
 	// writeTimeout bounds the writing of one row. Writing reads rollupEvery entries, or, before the border of an
@@ -54,9 +54,9 @@ type RollupConfig struct {
 	Login       *pgpool.Login         // changes user and password of new connections; nil: those of the URL
 }
 
-// Rollups writes the rows of table rollups: cumulative sums of a balance, where half hours end and at least every 500
-// entries. It works in the background. Commits give hints about balances that grow, and a pass over all balances each
-// minute finds the other balances that lack rows. Any number of instances may write at once, because all write the
+// Rollups writes the rows of table rollups: cumulative sums of a balance at the ends of half hours, and at least every
+// 500 entries. It works in the background. Commits give hints about balances that grow, and a pass over all balances
+// each minute finds the other balances that lack rows. Any number of instances may write at once, because all write the
 // same rows. All methods are safe for concurrent use.
 type Rollups struct {
 	log     *slog.Logger

@@ -145,8 +145,8 @@ func TestBalanceAsOf_ShowsPeriodEndedWithoutEntry(t *testing.T) {
 	b.mustVerify()
 }
 
-// A balance as of a past instant needs two reads, one of the balance and one of its entries. A statement also needs
-// them. A roll may close the period between the reads, and the answer must be right nevertheless.
+// A balance as of a past instant needs two reads: one of the balance and one of its entries. A statement needs the same
+// reads. A roll may close the period between the reads, and the answer must be right nevertheless.
 func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).hourly("acme", 10)

@@ -35,8 +35,8 @@ type UsageGroup string
 // all requests without a subject.
 const UsageBySubject UsageGroup = "subject"
 
-// usageByMetadata is the prefix of a group that divides use by a member of the metadata of requests, which is a
-// dimension of the meter. The empty value has requests without that member, and refunds.
+// usageByMetadata is the prefix of a group that divides use by a dimension of the meter. A dimension is a member of the
+// metadata of requests. The empty value has requests without this member, and refunds.
 const usageByMetadata = "metadata."
 
 // UsageByDimension returns the group of a dimension.
