@@ -54,7 +54,7 @@ type Journal struct {
 	sql map[string]string
 }
 
-// New returns a Journal that logs to log what it creates and drops.
+// New returns a Journal. It writes to log which partitions it creates and drops.
 func New(log *slog.Logger) *Journal {
 	return &Journal{log: log, sql: namedsql.Must(namedsql.Plain, sqlFiles)}
 }
@@ -181,7 +181,7 @@ func (j *Journal) makeOf(ctx context.Context, conn *pgx.Conn, of string, m Month
 }
 
 // DropOld drops the partitions of events and deliveries that ended at least EventsKept before the beginning of the
-// month now.
+// current month.
 func (j *Journal) DropOld(ctx context.Context, conn *pgx.Conn, now Month) error {
 	for _, table := range tables {
 		if table == entries { // only archives drop partitions of entries
@@ -320,8 +320,8 @@ var (
 
 var partitionKey = regexp.MustCompile(`\(month\) = \((\d{4}-\d{2})-\d{2}\)`)
 
-// MissingMonth returns the month whose partition is missing, if err says that entries, events or deliveries could not
-// be written because of that.
+// MissingMonth returns the month whose partition is missing, if err says that a row of entries, events or deliveries
+// could not be written for this reason.
 func MissingMonth(err error) (Month, bool) {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	// On Citus the table is a shard such as entries_102062. The coordinator forwards only the message, without the

@@ -14,7 +14,7 @@ import (
 // versionBefore is the last version of the schema with a DEFAULT partition.
 const versionBefore = 8
 
-// countLate is the query of the default partition that older versions of the service run at their start.
+// countLate is a query that older versions of the service run at their start. It reads the default partition.
 const countLate = "SELECT count(*) FROM (SELECT 1 FROM entries_default LIMIT 1000) AS late"
 
 func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.T) {
