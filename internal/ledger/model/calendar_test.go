@@ -65,7 +65,7 @@ type pot struct {
 	calendarGrant
 	source   string
 	left     int64
-	promised time.Time // original end, which orders pots; a change of the plan may make until earlier
+	promised time.Time // original end, which orders pots; a change of plan may set until to an earlier end
 }
 
 func (p *pot) alive(t time.Time) bool { return !p.from.After(t) && p.until.After(t) }

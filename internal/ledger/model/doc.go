@@ -18,7 +18,7 @@
 // # Invariants
 //
 //	M1  Both implementations give the same answers, balances and closed periods, for any batches and any rolls.
-//	M2  Memory accepts only rows that the schema's constraints accept, and entries that replay to the stored sums.
+//	M2  Memory accepts only rows that the schema's constraints accept. The sums of its entries equal the stored sums.
 //
 // # Clock, concurrency, failure
 //

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Observation is an answer that a client got. AskedAt and AnsweredAt are stamps of one counter: when the client first
-// sent the request and when it had the answer.
+// Observation is an answer that a client got. AskedAt is the value of a counter when the client first sent the request.
+// AnsweredAt is the value when the client had the answer.
 type Observation struct {
 	What                string
 	Operation           string // key of the operation; empty: there is none
@@ -32,8 +32,8 @@ type search struct {
 	ends []*Model
 }
 
-// Explain returns all models that can result from the models able after all the observations. It returns an error if
-// no order of the observations gives their answers.
+// Explain applies the observations to each model in able, in every possible order. It returns the models after all
+// orders that give the observed answers. It returns an error if there is no such order.
 func Explain(able []*Model, all []*Observation, seed maphash.Seed) ([]*Model, error) {
 	s := &search{all: all, seed: seed, seen: map[uint64]bool{}}
 	for _, m := range able {

@@ -60,7 +60,7 @@ func (m *Model) reservesOf(id string) int {
 	return n
 }
 
-// heldUnits returns how many units of item i a hold still reserves.
+// heldUnits returns the number of units of item i that a hold still reserves.
 func (m *Model) heldUnits(id string, i int) int64 {
 	own, cost, price := int64(0), int64(0), int64(1)
 	for _, r := range m.reserves {

@@ -10,7 +10,7 @@ import (
 )
 
 // check compares the stored rows with each other and with the entries. Grants, holds and balances must have the same
-// sums, and the entries must replay to the sums of every period.
+// sums, and the entries must add up to the sums of every period.
 func (s *Memory) check(t *rapid.T) {
 	byBalance := map[ledger.BalanceKey][]ledger.Entry{}
 	for _, lines := range s.entries {
@@ -62,8 +62,8 @@ func (s *Memory) checkActors(t *rapid.T, calls []*ledger.Call) {
 	}
 }
 
-// checkJournal replays the entries of k. It checks that seq has no gap, that time does not run backwards, and that no
-// entry leaves less than 0. The sums must equal the sums of the closed periods and of the balance.
+// checkJournal replays the entries of k. It checks that seq has no gap, that no entry is older than the entry before
+// it, and that no entry leaves less than 0. The sums must equal the sums of the closed periods and of the balance.
 func (s *Memory) checkJournal(t *rapid.T, k ledger.BalanceKey, b ledger.BalanceRow, lines []ledger.Entry) {
 	slices.SortFunc(lines, func(a, b ledger.Entry) int { return int(a.Seq - b.Seq) })
 	var sum ledger.Sums

@@ -56,7 +56,7 @@ func newReading(calls []*ledger.Call) *reading {
 	return r
 }
 
-// demand returns the balances to read, with the most that may be drawn from each.
+// demand returns the balances to read, each with the largest amount that may be drawn from it.
 func (r *reading) demand() map[ledger.BalanceKey]int64 {
 	out := map[ledger.BalanceKey]int64{}
 	for _, c := range r.calls {
@@ -80,8 +80,8 @@ func (s *Memory) makeDue(now time.Time) {
 	}
 }
 
-// run decides calls as one batch at now and stores its changes. If lose is true the transaction is lost and nothing is
-// stored.
+// run decides calls as one batch at the instant `now`, and stores the changes. If lose is true, the transaction is lost
+// and nothing is stored.
 func (s *Memory) run(t *rapid.T, calls []*ledger.Call, now time.Time, lose bool) {
 	r := newReading(calls)
 	r.located = s.locate(r.targets)
@@ -201,7 +201,7 @@ func (s *Memory) read(k ledger.BalanceKey, now time.Time) *ledger.Batch {
 	return s.load(&reading{more: []ledger.BalanceKey{k}, all: true}, now)
 }
 
-// openGrants returns the open grants of k and those with the ids named.
+// openGrants returns the open grants of k, and the grants of k whose ids are in named.
 func (s *Memory) openGrants(k ledger.BalanceKey, named []string) []*ledger.OpenGrant {
 	var out []*ledger.OpenGrant
 	for _, id := range slices.Sorted(maps.Keys(s.grants[k])) {

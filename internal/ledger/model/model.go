@@ -34,7 +34,7 @@ type balance struct {
 	promised                                                     time.Time // nominal end, without a change of plan
 	carried                                                      int64     // use between nominal and the period's start
 	toggled                                                      int64     // use since the first change that counts
-	toggling                                                     time.Time // until then, changes share one count of use
+	toggling                                                     time.Time // end of the shared count in toggled
 	gifts                                                        []string  // plans that granted a once-only allowance
 	forgiven                                                     time.Time // overage before this instant is not owed
 	entries                                                      int
@@ -69,7 +69,7 @@ type reservation struct {
 	subject       bool
 	balance       ledger.BalanceKey
 	grant, source string
-	price         int64 // negative on an overflow meter, whose units pay for per units of the item's meter
+	price         int64 // negative on an overflow meter: its -price units pay for `per` units of the item
 	per           int64
 	left          int64
 	until         time.Time
@@ -84,8 +84,8 @@ type operation struct {
 	groups       []group
 }
 
-// group is one charge to an overflow meter at a price that is not a whole number. If a capture made it, the hold's tab
-// was charged.
+// group is one charge to an overflow meter at a price that is not a whole number. If a capture made the charge, the
+// hold's tab was charged.
 type group struct {
 	item, units, back int64
 	hold              string

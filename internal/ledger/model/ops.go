@@ -55,8 +55,8 @@ func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op 
 	return op.answer
 }
 
-// allocate divides the part of amount that can be charged, within the subject's cap. It returns units of own grants,
-// units that the overflow meter pays, and overage. For a capture, t is what the hold has paid before.
+// allocate divides the part of amount that can be charged, within the subject's cap. It returns the units that own
+// grants pay, the units that the overflow meter pays, and overage. For a capture, t is the tab of the hold.
 func (m *Model) allocate(meter, subject string, amount int64, t tab) (own, over, overage int64) {
 	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
 	bound := amount
@@ -82,7 +82,8 @@ func (m *Model) allocate(meter, subject string, amount int64, t tab) (own, over,
 	return own, over, overage
 }
 
-// costs returns the cost of n units in units of the overflow meter. Programs have small amounts.
+// costs returns the cost of n units in units of the overflow meter. The product does not overflow, because programs
+// have small amounts.
 func (t *Terms) costs(n int64) int64 {
 	cost := n * t.price / t.per
 	if cost*t.per < n*t.price {
@@ -128,7 +129,8 @@ func (m *Model) debit(op *operation, d *ledger.Debit) string {
 	return answer
 }
 
-// debitItem charges one item and returns its part of the answer. For a capture beyond its hold, id is the hold.
+// debitItem charges one item and returns its part of the answer. For a capture beyond its hold, id is the id of the
+// hold.
 func (m *Model) debitItem(op *operation, i int, meter, subject string, amount int64, mode ledger.Mode, id string) string {
 	k := ledger.BalanceKey{Tenant: Tenant, Meter: meter}
 	b := m.touch(k)

@@ -193,8 +193,8 @@ func (m *Model) closing(k ledger.BalanceKey, b *balance) closing {
 	return c
 }
 
-// rollOver computes the units that roll over into the next period. After a change of plan that does not reset the
-// use, only units that had rolled over before move.
+// rollOver computes the units that roll over into the next period. After a change of plan that does not reset the use,
+// only units of an earlier rollover roll over again.
 func (c *closing) rollOver(k ledger.BalanceKey, b *balance) {
 	counts := c.cut && !c.reset
 	if k.Subject != "" || !counts && (b.plan == "" || b.terms.rollMin == nil && b.terms.rollMax == nil) {
@@ -240,9 +240,9 @@ func (b *balance) expire(due time.Time, closes bool, c *closing) {
 	}
 }
 
-// count adds the use of the period that ends at the instant at to the use that changes of plan share. It returns the
-// units by which the next allowance is reduced, the shared use, and the end of the time in which changes share their
-// use.
+// count adds the use of the period to the use that changes of plan share. The period ends at the instant `at`. It
+// returns the units by which the next allowance is reduced, the shared use, and the end of the time in which changes
+// share their use.
 func (c *closing) count(b *balance, at time.Time, scheduled bool) (used, toggled int64, toggling time.Time) {
 	toggled, toggling = b.toggled+c.used, b.toggling
 	if c.cut && b.plan != "" && !b.terms.once && b.promised.After(toggling) {

@@ -100,8 +100,9 @@ func TestPrice_PartsOfRefundsComeToTheWhole(t *testing.T) {
 	})
 }
 
-// Captures, also of more than was held, a release, the expiry and refunds, in any order, take together the price of the
-// units that stay captured, rounded up once. While the hold is active, one credit less may be taken: it is reserved.
+// A hold is captured (also beyond its units), refunded, and released or expired, in any order. In total, it takes the
+// price of the units that stay captured, rounded up once. While the hold is active, it may take one credit less, which
+// is still reserved.
 func TestPrice_HoldCostsItsUnitsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -116,8 +116,8 @@ func (p *Program) loseAnswer(calls []*ledger.Call) {
 	}
 }
 
-// compare compares every balance, advanced to now, with the model. seen is, for each balance, the number of closed
-// periods that were compared before. compare reads only the later periods. It returns the new numbers.
+// compare compares every balance, advanced to now, with the model. seen has the number of closed periods of each
+// balance that were compared before. compare reads only the later periods. It returns the new numbers.
 func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]int {
 	out := map[ledger.BalanceKey]int{}
 	for k := range p.Memory.balances {

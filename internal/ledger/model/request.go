@@ -76,8 +76,8 @@ func actorOf(id string) string {
 	}
 }
 
-// newRequest returns the request that call makes. text shows all its fields. The key is removed, because equal requests
-// may have different keys.
+// newRequest returns the request that the function call creates. text has all fields of the request. newRequest removes
+// the key from it, because equal requests may have different keys.
 func newRequest(id, text string, call func() *ledger.Call, act func(m *Model, op *operation) string) Request {
 	asked := func() *ledger.Call {
 		c := call()
@@ -93,7 +93,8 @@ func (p *Program) drawMeter() string {
 	return Meters[rapid.IntRange(0, len(Meters)-1).Draw(p.T, "meter")]
 }
 
-// drawHold returns the id of an active hold if there is one, and sometimes that of another hold or of none.
+// drawHold returns the id of an active hold in most cases. Otherwise it returns the id of any hold, or an id that no
+// hold has.
 func (p *Program) drawHold() string {
 	var active []string
 	for _, id := range slices.Sorted(maps.Keys(p.Model.holds)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// This file has the verbs of scenarios that read. They advance a balance to now in memory and store nothing. The
+// This file has the verbs of scenarios for reads. They advance a balance to now in memory and store nothing. The
 // comment of each method begins with the syntax of its verb.
 
 func (s *scenario) read(tenant, meter, subject string) (*Memory, *ledger.Book, error) {
@@ -154,7 +154,7 @@ func (s *scenario) grants(w words) (string, error) {
 	return fmt.Sprintf("ok open %d list %s", open, strings.Join(shown, ",")), nil
 }
 
-// factsOf returns the fields of the grant whose id, or name from nameOf, is id, as text.
+// factsOf returns the fields of a grant as text. id is the name that nameOf gives to the grant.
 func (s *Memory) factsOf(b *ledger.Book, id string) string {
 	rows := map[string]ledger.GrantRecord{}
 	for _, g := range s.grants[b.BalanceKey] {

@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// This file has the verbs of scenarios that are requests. Each request is a separate batch. If a line begins with the
-// word try, nothing is stored, as with dry_run. The comment of each method has the syntax of its verb.
+// This file has the verbs of scenarios for requests. Each request is a separate batch. If a line begins with the word
+// try, nothing is stored, as with dry_run. The comment of each method has the syntax of its verb.
 
 // send validates and sends a request of a tenant. It returns the beginning of the answer: ok, replayed, or the code
 // of the error and the fields of the denial. The returned call is nil if the request is refused.

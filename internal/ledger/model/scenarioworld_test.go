@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// This file has the verbs of scenarios that set the clock, the catalogue and the plans of tenants. The comment of
-// each method begins with the syntax of its verb.
+// This file has the verbs of scenarios for the clock, the catalogue and the plans of tenants. The comment of each
+// method begins with the syntax of its verb.
 
 // at INSTANT
 func (s *scenario) at(w words) (string, error) {

@@ -7,9 +7,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// tab is the bill of a hold for one item at one price that is not a whole number. What is taken of the payer is the
-// price of the units that are used, rounded up, whatever captures and refunds there were. Only while other units of the
-// item are reserved, one unit of the payer stays reserved with them, so one less may be taken.
+// tab is the bill of a hold for one item at one price that is not a whole number. After any captures and refunds, the
+// payer has paid the price of the used units, rounded up once. While other units of the item are reserved, one unit of
+// the payer may stay reserved with them. Then the payer has paid one unit less.
 type tab struct {
 	item        int
 	payer       ledger.BalanceKey
@@ -18,7 +18,7 @@ type tab struct {
 	paid        []tabPart // by line
 }
 
-// tabPart is what one reservation has paid and not got back.
+// tabPart is the number of units that one reservation has paid, without the units that were given back.
 type tabPart struct {
 	line          int
 	grant, source string
@@ -30,7 +30,7 @@ func (t *tab) costs(n int64) int64 {
 	return terms.costs(n)
 }
 
-// late returns the unit that is used and stays reserved, 0 or 1.
+// late returns how many units of the payer are due but still reserved: 0 or 1.
 func (t *tab) late() int64 { return min(1, max(0, t.costs(t.used)-t.taken)) }
 
 func (t *tab) pay(line int, grant, source string, n int64) {
@@ -56,8 +56,8 @@ func (m *Model) tabOf(id string, item int, payer ledger.BalanceKey, price, per i
 	return at
 }
 
-// tabFor returns the tab of a hold under the present terms of the item, the zero tab if there is no hold or the price
-// is a whole number.
+// tabFor returns the tab of a hold under the present terms of the item. It returns the zero tab if there is no hold, or
+// if the price is a whole number.
 func (m *Model) tabFor(id string, item int, b *balance) tab {
 	if id == "" || b.plan == "" || b.terms.overflow == "" || b.terms.per <= 1 {
 		return tab{}
@@ -89,8 +89,8 @@ func (m *Model) take(r *reservation, t *tab, n int64) {
 	t.pay(r.line, r.grant, r.source, n)
 }
 
-// captureTab captures units of an item whose first open reservation of the payer is r. left is what stays reserved of
-// the item.
+// captureTab captures units of an item. r is the first open reservation of the payer for the item. left is the number
+// of the item's units that stay reserved.
 func (m *Model) captureTab(op *operation, c *ledger.HoldChange, item int, r reservation, units, left int64) {
 	if units == 0 {
 		return
@@ -123,7 +123,7 @@ func (m *Model) captureTab(op *operation, c *ledger.HoldChange, item int, r rese
 		}
 		m.draw(op, c.HoldID, t, missing)
 	}
-	if len(op.parts) == entered { // an entry states the units
+	if len(op.parts) == entered { // an entry without an amount records the units
 		m.balances[r.balance].entries++
 		m.bill(op, item, r.balance, true)
 	}
@@ -139,8 +139,8 @@ func (m *Model) lacks(meter string, amount, have int64, unstored bool) {
 	m.deny(meter, "", amount, have)
 }
 
-// bill adds an entry of the operation. Amounts of a tab are not in it: a refund asks the tab. If charged is false, the
-// entry says that units were reserved.
+// bill adds a part for an entry to the operation. The part has no amount, because a refund uses the amounts of the tab.
+// If charged is false, the entry is about units that were reserved.
 func (m *Model) bill(op *operation, item int, payer ledger.BalanceKey, charged bool) {
 	p := usedPart{item: item, balance: payer, price: 1, per: 1}
 	if charged {
@@ -149,8 +149,8 @@ func (m *Model) bill(op *operation, item int, payer ledger.BalanceKey, charged b
 	op.parts = append(op.parts, p)
 }
 
-// draw pays n units from the payer's grants beyond what the hold has reserved. The hold gets a reservation for each
-// grant, and captures it at once.
+// draw pays n units from the payer's grants, beyond the units that the hold has reserved. The hold gets a reservation
+// for each grant, which is captured at once.
 func (m *Model) draw(op *operation, id string, t *tab, n int64) {
 	b := m.touch(t.payer)
 	var drawn []*grant
@@ -172,7 +172,7 @@ func (m *Model) draw(op *operation, id string, t *tab, n int64) {
 	}
 }
 
-// buyMore charges units of an item to the overflow meter beyond the hold.
+// buyMore charges units of an item that go beyond the hold to the overflow meter.
 func (m *Model) buyMore(op *operation, id string, item int, b *balance, units int64) {
 	payer := ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}
 	at := m.tabOf(id, item, payer, b.terms.price, b.terms.per)
@@ -187,8 +187,8 @@ func (m *Model) buyMore(op *operation, id string, item int, b *balance, units in
 	m.bill(op, item, payer, true)
 }
 
-// payTabs takes the units that are used and still reserved, for the reservations that end. The last open reservation
-// of a tab has this unit.
+// payTabs takes the unit of each tab that is due but still reserved, if its reservation ends. This is the last open
+// reservation of the tab.
 func (m *Model) payTabs(id string, ends func(*reservation) bool) {
 	h := m.holds[id]
 	for i := range h.tabs {
@@ -203,8 +203,8 @@ func (m *Model) payTabs(id string, ends func(*reservation) bool) {
 	}
 }
 
-// refundTab gives back units of an item that a tab has paid, and the units of the payer that the others do not cost. It
-// returns the forfeited units.
+// refundTab gives back units of an item that a tab has paid. It also gives back the units of the payer that the
+// remaining used units do not cost. It returns the forfeited units.
 func (m *Model) refundTab(g *group, units int64, r *ledger.Refund, newID string) (forfeited int64) {
 	t := &m.holds[g.hold].tabs[g.tab]
 	t.used -= units

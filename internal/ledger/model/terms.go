@@ -17,7 +17,7 @@ type Terms struct {
 	overageCap       *int64
 	preserve         bool // overage is still owed after the period's end
 	overflow         string
-	price, per       int64 // price units of the overflow meter pay for per units
+	price, per       int64 // `price` units of the overflow meter pay for `per` units
 	perSubject       *int64
 }
 
