@@ -157,7 +157,7 @@ func (n *notices) granted(g *ledger.OpenGrant) {
 	})
 }
 
-// extended moves the reminder of a grant that ends later. If its old end was already announced, its new end is
+// extended moves the reminder of a grant that ends later. If the old end was already announced, the new end is
 // announced as well.
 func (n *notices) extended(g *ledger.OpenGrant) {
 	r := events.Reminder{Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject, Grant: g.ID, DueAt: g.ExpiresAt.Add(-events.Ahead)}
@@ -176,7 +176,7 @@ func endOf(t time.Time) *time.Time {
 	return &t
 }
 
-// DefaultLevels returns the percentages that have events if the plan names none, in order.
+// DefaultLevels returns, in order, the percentages that have events if the plan names no percentages.
 func DefaultLevels() []int16 { return []int16{80, 100} }
 
 var defaultLevels = DefaultLevels()
