@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// nights is a statement that inserts the rows of n nightly verifications. Every tenth row is a verification of acme,
-// every other row one of all tenants. Rows in pairs have the same started_at.
+// nights is a statement that inserts the rows of n nightly verifications. Every tenth row is a verification of acme.
+// The rest are verifications of all tenants. Two rows at a time have the same started_at.
 const nights = `INSERT INTO verifications (verification_id, tenant_id, status, report, started_at, heartbeat_at, finished_at)
 	SELECT 'night-' || lpad(n::text, 5, '0'), CASE WHEN n % 10 = 0 THEN 'acme' ELSE '' END, 'clean', jsonb_build_object('Balances', 5, 'Entries', n, 'Incremental', true),
 		timestamptz '2016-01-01' + n * interval '12 hours' - (n % 2) * interval '12 hours', now(), now()

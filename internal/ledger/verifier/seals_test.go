@@ -27,7 +27,7 @@ func (b *bundle) sealDay(day time.Time, signer seal.Signer) *seal.Seal {
 	return s
 }
 
-// file encodes the seal and parses it again, as a person does who has only its file.
+// file encodes the seal and parses it again, like a person who has only the file of the seal.
 func (b *bundle) file(s *seal.Seal) *seal.Seal {
 	b.t.Helper()
 	read, err := seal.Parse([]byte(encoded(b, s)), nil)

@@ -26,8 +26,8 @@ func newSlot() *slot {
 	return &slot{ctx: ctx, cancel: cancel}
 }
 
-// take reserves the slot for v. If a verification of the same tenant runs, it returns that verification. It does no
-// I/O, so other calls do not wait for it.
+// take reserves the slot for v. If a verification of the same tenant runs, take returns that verification. take does no
+// I/O, so other calls do not wait for long.
 func (s *slot) take(v *Verification) (running *Verification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *slot) free(id string) {
 	s.wg.Done()
 }
 
-// run runs the verification that holds the slot in the background. A panic ends only this verification, and is passed
+// run runs, in the background, the verification that holds the slot. A panic ends only this verification, and is passed
 // to failed.
 func (s *slot) run(id string, do func(context.Context), failed func(error)) {
 	go func() {

@@ -59,8 +59,8 @@ type Verification struct {
 }
 
 // StartVerification starts a verification in the background, including cached copies, and returns at once. If a
-// verification of the same tenant runs on this instance, it returns that verification. If another verification runs,
-// it fails with errcode.QueueFull.
+// verification of the same tenant runs on this instance, StartVerification returns that verification. If another
+// verification runs, StartVerification fails with errcode.QueueFull.
 func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verification, error) {
 	if err := v.mustExist(ctx, tenant); err != nil {
 		return Verification{}, err
@@ -93,7 +93,8 @@ func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verifi
 	return now, nil
 }
 
-// recordStart records that an administrator has started a verification, in the transaction that stores it.
+// recordStart writes to the audit log that an administrator has started a verification. It does so in the transaction
+// that stores the verification.
 func recordStart(ctx context.Context, tx pgx.Tx, of *Verification) error {
 	actor := auditlog.From(ctx)
 	if !actor.Admin {
