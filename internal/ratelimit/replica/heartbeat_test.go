@@ -233,7 +233,7 @@ func TestMembership_NeverMissesALiveReplica(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := membership{self: 99, others: map[uint64]int{}}
-		missing := map[uint64]int{} // heartbeats without the replica since the last with it; none: it does not count
+		missing := map[uint64]int{} // heartbeats since the last one with the replica; no entry: it does not count
 		some := rapid.SliceOfDistinct(rapid.Uint64Range(1, 5), rapid.ID)
 		for range rapid.IntRange(1, 60).Draw(t, "beats") {
 			if rapid.IntRange(0, 9).Draw(t, "fails") == 0 {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// confirmBeats is the number of consecutive heartbeats that do not contain a replica, after which the replica is
-// removed. After a failover or a restart without data, Redis knows no replicas at first, and all replicas register
-// again within two heartbeats. If a process divides by too many replicas for some seconds, an outage has a little
-// less capacity. If it divided by one, the replicas together would admit the rule many times.
+// confirmBeats is the number of consecutive heartbeats without a replica after which the replica is removed. After a
+// failover or a restart without data, Redis knows no replicas at first, and all replicas register again within two
+// heartbeats. If the processes divide by too many replicas for some seconds, they admit a little less during an outage.
+// If each of them divided by one, together they would admit the rule many times.
 const confirmBeats = 4
 
 // membership is the set of live replicas that one process knows. A new replica counts at once. A replica that leaves

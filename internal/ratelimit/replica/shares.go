@@ -7,8 +7,8 @@ import (
 )
 
 // Max is the largest number of replicas that share one bucket. It keeps the arithmetic of a share exact: units per
-// token stay below 2^45 * 256 = 2^53. If there are more than 256 replicas, each bucket is shared by 256 of them.
-// These are other replicas for each bucket.
+// token stay below 2^45 * 256 = 2^53. If there are more than 256 replicas, each bucket is shared by 256 of them. These
+// 256 replicas differ from bucket to bucket.
 const Max = 256
 
 // Set is the set of replicas that share the rules while Redis is away. A Set is immutable. A nil Set means that this
