@@ -14,9 +14,9 @@ const (
 	minBan, maxBan = time.Millisecond, 366 * Day
 )
 
-// Ban is the part of a rule for buckets that deny repeatedly. If a bucket denies After Consumes within less than
-// Within, it denies everything for the time For. The last of these denials begins the ban. Denials during a ban do
-// not count. The zero value means that the rule has no ban.
+// Ban is the part of a rule for buckets that deny repeatedly. After is a number of denied Consumes. If a bucket denies
+// so many Consumes in less than the time Within, the last denial begins a ban. The ban lasts for the time For, and the
+// bucket denies everything during it. Denials during a ban do not count. The zero value means that the rule has no ban.
 type Ban struct {
 	After       int64         // 1..MaxBanAfter; 0: no ban
 	Within, For time.Duration // whole ms, 1 ms to 366 days

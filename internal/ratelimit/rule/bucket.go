@@ -9,8 +9,8 @@ import (
 //
 //	rate R per P us, g = gcd(R, P):  num = R/g,  s = P/g
 //
-// The state is the number of missing units, not the remaining units. So a missing state is a full bucket, a larger
-// capacity adds exactly the difference, and a smaller capacity gives nothing away.
+// The state is the number of missing units, not the remaining units. So a bucket without a stored state is full, a
+// larger capacity adds exactly the difference, and a smaller capacity gives nothing away.
 //
 // Invariants: num, s >= 1; tokens >= 1, or 0 for a portion without tokens; (tokens+debt)*s < 2^53; num < 2^53.
 type bucket struct {

@@ -53,9 +53,9 @@ const (
 	typicalTenant = 12
 )
 
-// Explain returns the explanation of a rule of any kind except concurrency. WindowStart and WindowEnd are of the
-// window that contains now. zone is the time zone of the rule's windows; nil is the rule's own zone. dimension means
-// that the rule's buckets have a dimension. holders and share are the results of replica.Set.Share for the rule's
+// Explain returns the explanation of a rule of any kind except concurrency. WindowStart and WindowEnd are the bounds of
+// the window that contains now. zone is the time zone of the rule's windows; nil is the rule's own zone. dimension is
+// true if the rule's buckets have a dimension. holders and share are the results of replica.Set.Share for the rule's
 // burst.
 func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holders, share int64) Explanation {
 	e := Explanation{Capacity: r.Burst, Sustained: r.Rate, ShareRate: r.Rate, Holders: holders, Share: share}

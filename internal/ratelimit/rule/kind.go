@@ -17,8 +17,8 @@ const (
 	// that are counted from 1970-01-01 UTC. Each window starts from zero. Around a start up to twice the limit may
 	// pass.
 	KindFixedWindow Kind = 3
-	// KindSlidingWindow adds to the count of the current window a part of the previous window's count. This is the
-	// part that the sliding window still covers, if the tokens of the previous window were taken evenly.
+	// KindSlidingWindow counts the tokens of the current window and a part of the tokens of the previous window. This
+	// is the part that the sliding window still covers, if the tokens of the previous window were taken evenly.
 	KindSlidingWindow Kind = 4
 	// KindSlidingLog stores the time of each token, up to 1,000 of them. It is exact in every interval.
 	KindSlidingLog Kind = 5

@@ -44,14 +44,14 @@ type Limit interface {
 	// Wait returns the time until the cost fits, if nothing else is charged. A microsecond earlier it does not fit.
 	// The cost must be at most the capacity.
 	Wait(st Level, cost int64) time.Duration
-	// Delay returns the time that an admitted request must wait in a leaky bucket. st is the level after its charge,
-	// and own the number of tokens that it charged.
+	// Delay returns the time that an admitted request must wait in a leaky bucket. st is the level after the request's
+	// charge, and own the number of tokens that the request charged.
 	Delay(st Level, own int64) time.Duration
 
 	// Share returns the limit of a replica's portion. If the portion has no tokens, no cost fits.
 	Share(p Portion) Limit
-	// Scale converts a stored state from another limit of the same kind. The result has the same fraction of this
-	// limit in use, rounded up.
+	// Scale converts a stored state from another limit of the same kind. In the result the same fraction of the
+	// capacity is used, rounded up.
 	Scale(s State, from Limit) State
 }
 
@@ -60,7 +60,7 @@ type State struct {
 	At   int64   // µs; the time of the state
 	Used int64   // taken tokens, in units of the kind; 0..2^53-1
 	Prev int64   // sliding window: tokens of the previous window
-	Unit int64   // form of the rule at At. Buckets: units per token. Sliding window, log: its µs. Fixed window: its end, in µs
+	Unit int64   // buckets: units per token; sliding window, log: length in µs; fixed window: end in µs, rounded up
 	Num  int64   // buckets: units that come back per µs, at the time At
 	Log  []int64 // sliding log: the time of each token, ascending; nil: all were taken at At. It is only appended to
 }
@@ -144,8 +144,8 @@ const maxAheadUS = 5_000_000
 // Portion is a replica's part of a bucket: Tokens of its capacity, which may be 0, and 1/Holders of its rate.
 type Portion struct{ Tokens, Holders int64 }
 
-// counts is what windows and logs have in common: they count the taken tokens. A kind that computes a result
-// differently has a method of its own.
+// counts has the fields and methods that windows and logs share: they count the taken tokens. A kind that computes a
+// result differently has its own method.
 type counts struct {
 	tokens int64 // the limit
 	debt   int64 // tokens that may be owed beyond the limit

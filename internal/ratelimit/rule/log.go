@@ -83,7 +83,7 @@ func (l slidingLog) Store(st Level, now int64) (s State, until int64) {
 	switch {
 	case st.Used == 0:
 		until = s.At
-	case st.fromScript != nil: // the log is in Redis; in this process all tokens count as taken with the newest
+	case st.fromScript != nil: // the log is in Redis; here all tokens count as taken at the time of the newest token
 		until = now + st.fromScript.reset().Microseconds()
 		s.At = until - l.length
 	default:

@@ -21,10 +21,10 @@ const (
 // lua/limits.lua.
 type Params [4]int64
 
-// WithBan is added to the script's number of a rule if the call contains the ban of the rule.
+// WithBan is added to the result of Word if the call contains the ban of the rule.
 const WithBan = 16
 
-// Word returns the number from which the script reads the rule's kind, and whether the rule is a shadow rule.
+// Word returns a number for the script. It encodes the rule's kind and whether the rule is a shadow rule.
 func (r *Rule) Word() int64 {
 	if r.Shadow {
 		return 2 * int64(r.Kind)

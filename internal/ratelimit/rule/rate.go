@@ -11,8 +11,8 @@ import (
 
 const (
 	// minPeriod and maxPeriod bound the period of a rate. A millisecond is the shortest period that can be observed
-	// through HTTP. 366 days are the longest year. They keep the units per token, which are at most the period in µs,
-	// below 2^45.
+	// through HTTP. 366 days are the longest year. With this bound the units per token, which are at most the period in
+	// µs, are below 2^45.
 	minPeriod = time.Millisecond
 	maxPeriod = 366 * 24 * time.Hour
 
@@ -109,7 +109,7 @@ func (r Rate) String() string {
 // part returns the given percentage of the rate, without rounding. The count and the period of the result can be up
 // to a hundred times as large as in a Spec.
 func (r Rate) part(percent int64) Rate {
-	// percent/whole and the count are reduced to lowest terms.
+	// The fractions percent/whole and r.Count/longer are reduced to lowest terms.
 	g := gcd(percent, whole)
 	times, longer := percent/g, whole/g
 	g = gcd(r.Count, longer)

@@ -7,7 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
-// epochMonday is the time from 1970-01-01 to the first Monday, 1970-01-05, from which weeks are counted.
+// These are lengths of time. epochMonday is the time from 1970-01-01 to the first Monday, 1970-01-05. Weeks are counted
+// from this Monday.
 const (
 	Day         = 24 * time.Hour
 	week        = 7 * Day
@@ -71,8 +72,8 @@ func (w fixedWindow) Advance(s State, at Moment) Level {
 	return st
 }
 
-// Refund implements Limit. It does not check the window's end: if the charge has a time after the end, the clock was
-// set back later, and the charge is counted in this window.
+// Refund implements Limit. It does not check the window's end. If the time of the charge is after the end, the clock
+// was set back after the charge, and the charge is counted in this window.
 func (w fixedWindow) Refund(st Level, cost, at int64) Level {
 	if at == UnknownTime || at >= st.start {
 		st.Used = max(0, st.Used-cost)
@@ -86,8 +87,8 @@ func (w fixedWindow) Store(st Level, now int64) (s State, until int64) {
 	return State{At: now + st.Ahead, Used: st.Used, Unit: now + st.Ahead + roughly(until-now-st.Ahead)}, until
 }
 
-// roughly returns us rounded up to four significant bits, and at least 8192. The script rounds the lifetime of a key
-// in the same way, because it stores it in one byte.
+// roughly returns us rounded up to four significant bits, and at least 8192. The script rounds the lifetime of a key in
+// the same way, because it stores this lifetime in one byte.
 func roughly(us int64) int64 {
 	const digits, least = 4, 8192
 	bit := max(0, bits.Len64(uint64(us))-digits)

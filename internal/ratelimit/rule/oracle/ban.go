@@ -8,8 +8,8 @@ type ban struct {
 	until   int64   // us
 }
 
-// banned returns the time until the bucket's ban ends, in us. Before that it counts the request as a denial, if it is
-// a denied Consume.
+// banned returns the time until the bucket's ban ends, in us. If the request is a denied Consume and the bucket is not
+// banned, banned first counts the denial.
 func (o *Oracle) banned(c Charge, now int64, what rule.Op, code rule.Code) int64 {
 	if c.Ban.After == 0 || code > rule.Denied || what != rule.Consume && what != rule.Peek {
 		return 0

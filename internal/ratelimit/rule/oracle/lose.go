@@ -9,9 +9,9 @@ func (o *Oracle) note(c Charge, b *Bucket) {
 	}
 }
 
-// Lose loses all data, and restores the levels as processes do that have seen every decision. Bans are lost. For a
-// sliding log, processes know only the number of tokens and the time of the newest token, so all tokens count as
-// taken at this time.
+// Lose loses all data. It then restores the levels, like processes that have seen every decision. Bans are lost. For a
+// sliding log, processes know only the number of tokens and the time of the newest token, so all tokens count as taken
+// at this time.
 func (o *Oracle) Lose() {
 	clear(o.Bans)
 	for key, b := range o.Buckets {

@@ -38,7 +38,7 @@ type Charge struct {
 type Bucket struct {
 	At      int64           // us
 	debt    *big.Rat        // buckets: tokens
-	s       *big.Int        // buckets: units per token in which debt was written
+	s       *big.Int        // buckets: units per token when debt was written
 	count   int64           // fixed window: tokens
 	counts  map[int64]int64 // sliding window: tokens per window, by its number
 	length  int64           // sliding window: us
@@ -63,11 +63,11 @@ type Row struct {
 // kindModel is the arithmetic of one kind.
 type kindModel interface {
 	// advance changes b, a copy of the stored bucket, to the bucket as of now. back means that the clock was set back
-	// by more than 5 s. advance reports whether the rule's rate has changed since the bucket was written, so that it
-	// must be written again.
+	// by more than 5 s. advance reports whether the rule's rate has changed since the bucket was written. Then the
+	// bucket must be written again.
 	advance(c Charge, b *Bucket, now int64, back bool) (mustStore bool)
-	// fits reports whether n tokens can be taken from b, which advance has changed, at the time `later`, if nothing
-	// is charged before that time.
+	// fits reports whether n tokens can be taken from b at the time `later`, if nothing is charged before that time.
+	// advance must have been called for b.
 	fits(c Charge, b *Bucket, later, n int64) bool
 	take(c Charge, b *Bucket, n int64)
 	// give gives back up to n tokens that were taken at the given time. It reports whether it gave back any.
