@@ -7,9 +7,9 @@ const (
 	// or a charge after the fact.
 	unknownBan = -1
 
-	// maxLocalBans is the largest number of buckets in a stripe that have a ban, or denials that count towards a ban.
-	// A process has up to 8,192 such buckets, with up to 8 KB of times each. If a new one exceeds this number,
-	// another one is dropped, if possible one without a ban.
+	// maxLocalBans is the largest number of buckets in a stripe that have a ban, or denials that count towards a ban. A
+	// process has up to 8,192 such buckets, with up to 8 KB of times each. If a stripe is full, a new bucket replaces
+	// another bucket, if possible one without a ban.
 	maxLocalBans = 128
 )
 
@@ -21,8 +21,8 @@ type localBan struct {
 	of rule.Ban
 }
 
-// say stores in r the value more, which the script returns together with a code. Its meaning depends on the
-// operation.
+// say stores in r the second value that the script returns together with a code. The meaning of this value depends on
+// the operation.
 func (r *bucketResult) say(o rule.Op, more int64) {
 	switch o {
 	case rule.Late:
@@ -53,7 +53,7 @@ func (l *localState) judge(o rule.Op, c *charge, now int64, r *bucketResult) {
 	}
 }
 
-// observeBan stores the ban in a reply of Redis as a local copy. The caller holds the lock.
+// observeBan copies the ban from a reply of Redis to this process. The caller holds the lock.
 func (s *stripe) observeBan(key string, of *rule.Rule, r *bucketResult, now int64) {
 	switch {
 	case r.banned > 0:

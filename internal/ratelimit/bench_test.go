@@ -68,8 +68,8 @@ func BenchmarkScript(b *testing.B) {
 	}
 }
 
-// BenchmarkTenants measures the requests in the queue of a busy service. They are of many tenants; each request
-// charges three rules and reads a balance. They are sent with one call per request in a pipeline, and as vectors.
+// BenchmarkTenants measures requests as in the queue of a busy service. They come from many tenants, and each request
+// charges three rules. They are sent with one call per request in a pipeline, and as vectors.
 func BenchmarkTenants(b *testing.B) {
 	client := patientClient(b, testenv.Redis(b))
 	charges := threeRules(b)

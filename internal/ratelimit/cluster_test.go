@@ -64,8 +64,8 @@ func sharedOn(t testing.TB, c *testenv.RedisCluster, master int, spec rule.Spec)
 	}
 }
 
-// TestCluster_PartAway_IsDecidedByPolicy kills a master for good. The policies of the rules decide in its slots, and
-// Redis decides in the other slots. Nevertheless a request is charged on all its rules or on none.
+// TestCluster_PartAway_IsDecidedByPolicy kills a master and does not restart it. The policies of the rules decide in
+// its slots, and Redis decides in the other slots. Nevertheless a request is charged on all its rules or on none.
 func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)

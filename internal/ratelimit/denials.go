@@ -42,7 +42,7 @@ type denials struct {
 }
 
 type denialStripe struct {
-	forgotten atomic.Uint64 // calls of forget; remember compares it with asOf
+	forgotten atomic.Uint64 // number of forget calls; remember compares it with asOf
 
 	mu  sync.Mutex
 	all map[string]denial
@@ -88,8 +88,8 @@ func (d *denials) of(c *charge, now int64) (denial, bool) {
 	}
 }
 
-// holdsFor reports whether the denial also denies c. For a sliding log it must have the same cost, because only Redis
-// can compute the time to wait for another cost.
+// holdsFor reports whether the denial also denies c. For a sliding log the costs must be equal, because only Redis can
+// compute the time to wait for another cost.
 func (e *denial) holdsFor(c *charge) bool {
 	sameRule := e.limit == c.rule.Limit() && e.zone == c.zone
 	return sameRule && (c.cost == e.cost || c.cost > e.cost && c.rule.Kind != rule.KindSlidingLog)
@@ -221,7 +221,8 @@ func (v *Verdict) deny(kind rule.Kind, wait time.Duration) {
 	v.RetryAfter = wait
 }
 
-// learn remembers the denials of a decision. asked and asOf were read before the request was sent.
+// learn remembers the denials of a decision. asked is the time (µs), and asOf the result of denials.asOf, from before
+// the request was sent.
 func (l *Limiter) learn(q *query, d *Decision, asked int64, asOf *[MaxCharges]uint64) {
 	if d.Allowed || l.cfg.forgetful {
 		return

@@ -1,4 +1,4 @@
-// Package ratelimit decides at which rate a tenant may send requests: with buckets, windows, logs and leases.
+// Package ratelimit limits the rate at which a tenant may send requests. It uses buckets, windows, logs and leases.
 // Decisions are exact to the unit. A request is charged on all its rules or on none. The arithmetic of one rule is in
 // package rule. The connections to Redis are in package redisstore. Package replica finds the other replicas.
 //
@@ -12,8 +12,8 @@
 //   - local state: the levels of buckets in this process. In local mode there is no other state; with Redis they are
 //     copies.
 //   - denial: a denial by Redis that this process remembers.
-//   - debt: the amount by which a charge after the fact may exceed the tokens left. A bucket that owes tokens passes
-//     no request.
+//   - debt: the amount by which a charge after the fact (ConsumeLate) may exceed the tokens left. A bucket that owes
+//     tokens passes no request.
 //   - ban: the time for which a bucket that has denied too often denies everything.
 //   - epoch: a number that is stored with the data in Redis and is lost with it. With it a process notices that the
 //     data was lost.
@@ -65,9 +65,9 @@
 //     at most a second. During this time, it is wrong only if another process has refunded or reset the bucket, if
 //     Redis's clock was set forward, or if a failover lost charges.
 //
-//  12. A peek that is not Fresh may be decided from held levels: levels that this process has read, and of which
-//     Redis has announced no change (redisstore.Watch). It misses only charges of other processes in the last
-//     redisstore.HeldFor (25 ms).
+//  12. A peek that is not Fresh may be decided from held levels. This process has read such a level, and Redis has
+//     announced no change of it since then (redisstore.Watch). The peek misses only charges of other processes in the
+//     last redisstore.HeldFor (25 ms).
 //
 //  13. The ban of a bucket starts with the denial that reaches the configured count. All callers and replicas are
 //     counted together, as long as Redis decides. Until then each denial by such a rule reaches Redis. On a cluster,
@@ -100,10 +100,10 @@
 // recovery, and the charges made in this process are dropped.
 //
 // If Redis returns without its data, or loses it while it runs, each process raises the buckets that it uses to the
-// levels that it knows. Such a level is the level that the process last saw in Redis, plus its own charges during the
-// outage. So a limit is not admitted twice. lost.go describes how a process notices the loss. A process does not know
-// charges that it had not seen when the data was lost. These tokens can be admitted twice, until a process that has
-// seen the charges uses the bucket.
+// levels that it knows. Such a level is the level that the process last saw in Redis, plus the process's own charges
+// during the outage. So the tokens of a limit are not admitted twice. lost.go describes how a process notices the loss.
+// A process does not know charges that it had not seen when the data was lost. These tokens can be admitted twice,
+// until a process that has seen the charges uses the bucket.
 //
 // If this process does not know the level of a bucket when Redis goes away, it begins with its full portion of the
 // bucket. So during an outage N replicas that know each other admit at most C + T*R/P more than Redis admitted
@@ -111,11 +111,11 @@
 // other replicas deny. Replicas that do not know each other hold at least one token each.
 //
 // Leases follow the same policies. Under local_share a process grants its portion of the capacity, minus its part of
-// the leases in the last reply of Redis, and renews its own leases. Under open, leases are not counted. After
-// recovery, the first renewal of a lease that was granted during the outage moves it to Redis, if the rule has room.
-// If a release does not reach Redis, it returns an error, and the lease ends at its time. During an outage at most
-// Burst leases are granted in addition to the leases that Redis had granted. If the replicas do not know each other,
-// each replica may grant one lease, so there may be more than Burst.
+// the leases in the last reply of Redis, and renews its own leases. Under open, leases are not counted. After recovery,
+// the first renewal of a lease that was granted during the outage moves the lease to Redis, if the rule has room. If a
+// release does not reach Redis, it returns an error, and the lease ends at its time. During an outage at most Burst
+// leases are granted in addition to the leases that Redis had granted. If the replicas do not know each other, each
+// replica may grant one lease, so there may be more than Burst.
 //
 // While Redis is away, a process continues the bans that it has seen in Redis, and counts denials by itself. After
 // recovery the bans in Redis count. If Redis loses its data, it loses the bans, too.

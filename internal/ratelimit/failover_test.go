@@ -56,8 +56,8 @@ func (all streams) local() (n int64) {
 	return n
 }
 
-// flow starts a load with the given number of callers. Each caller sends one request in each interval of length
-// every.
+// flow starts a load with the given number of callers. Each caller sends one request per interval. every is the length
+// of the interval.
 func flow(t testing.TB, l *Limiter, req Request, callers int, every time.Duration) *stream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -141,8 +141,8 @@ func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {
 	assert.True(s.t, got <= byProcess, "%s: the process admitted %.0f, at most %.0f", what, got, byProcess)
 }
 
-// checkCharges compares the charged tokens in Redis with the answers. Only admitted requests, and requests whose
-// reply was lost, may be charged, each at most once. At most forgotten charges may be missing.
+// checkCharges compares the charged tokens in Redis with the answers. Only admitted requests, and requests whose reply
+// was lost, may be charged, each at most once. forgotten is the largest number of charges that may be missing.
 func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, forgotten int64) {
 	s.t.Helper()
 	r := s.req.Charges[0].Rule

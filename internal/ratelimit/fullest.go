@@ -22,7 +22,7 @@ type Search struct {
 	// are kept in a sorted list.
 	Most int
 	// Ahead is called with the tenants of each page of buckets, before Rule is called for these buckets. So it can
-	// read what Rule needs in one query. It may be nil.
+	// read, in one query, the data that Rule needs. It may be nil.
 	Ahead func(ctx context.Context, tenants []string)
 	// Rule returns the rule in force for a bucket, and the calendar of its windows; a nil calendar is the rule's own.
 	// A bucket is left out if Rule returns nil or a rule of another kind.

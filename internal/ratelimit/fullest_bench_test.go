@@ -35,7 +35,8 @@ func BenchmarkFullest(b *testing.B) {
 		_, err := pipe.Exec(b.Context())
 		require.NoError(b, err)
 	}
-	// checks measures the time of charges until end returns true. It makes them one after another, 1,000 a second.
+	// checks measures how long charges take, until the function `end` returns true. It makes 1,000 charges a second,
+	// one after another.
 	checks := func(end func() bool) (p50, p99, most time.Duration) {
 		var took []time.Duration
 		next := time.Now()

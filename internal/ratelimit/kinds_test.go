@@ -65,7 +65,7 @@ func requestFor(tenant string, r *rule.Rule, dimension string, cost int64) Reque
 	return Request{Tenant: tenant, Charges: []Charge{{Rule: r, Dimension: dimension, Cost: cost}}}
 }
 
-// requestOn returns a request that charges each of the rules. A cost of 0 is the rule's own.
+// requestOn returns a request that charges each of the rules. A cost of 0 means the rule's own cost.
 func requestOn(tenant string, cost int64, rules ...*rule.Rule) Request {
 	req := Request{Tenant: tenant}
 	for _, r := range rules {

@@ -79,7 +79,7 @@ func (l *Limiter) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) 
 	return l.lease(ctx, leaseCall{op: leaseAcquire, id: id, rule: req.Rule, ttl: ttl})
 }
 
-// Count returns the number of held leases of the rule in InUse. It grants no lease.
+// Count returns a Lease whose InUse is the number of the rule's held leases. It grants no lease.
 func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 	id, _, err := req.check()
 	if err != nil {
@@ -88,9 +88,9 @@ func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 	return l.lease(ctx, leaseCall{op: leaseCount, id: id, rule: req.Rule})
 }
 
-// Renew sets the end of a lease to ttl from now, which may be earlier than before. A ttl of 0 is the rule's LeaseTTL.
-// r is the current version of the lease's rule, which the caller looks up. Renew returns ErrNoLease if the lease has
-// ended. The other errors are the errors of Acquire. After ErrUnavailable the lease may still be held.
+// Renew makes a lease last for ttl from now. So the lease may end earlier than before. A ttl of 0 is the rule's
+// LeaseTTL. r is the current version of the lease's rule, which the caller looks up. Renew returns ErrNoLease if the
+// lease has ended. The other errors are the errors of Acquire. After ErrUnavailable the lease may still be held.
 //
 // If a lease was granted or renewed while Redis was away, its first renewal after the recovery moves it to Redis, if
 // the rule has room.

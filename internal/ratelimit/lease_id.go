@@ -73,7 +73,8 @@ func NewLeaseIDs(key []byte, unsignedUntil time.Time) *LeaseIDs {
 	return &LeaseIDs{sign: sumOf(key, []byte("sign")), block: block, unsignedUntil: unsignedUntil}
 }
 
-// KeyFor derives the key for one kind of ids from key. It cannot be computed from the derived keys of other kinds.
+// KeyFor derives the key for one kind of ids from key. The derived key cannot be computed from the derived keys of
+// other kinds.
 func KeyFor(key []byte, kind string) []byte { return sumOf(key, []byte(kind)) }
 
 // sumOf returns the HMAC-SHA256 of text under key.
@@ -104,7 +105,7 @@ func (x *LeaseIDs) Text(id LeaseID) string {
 // valid unsigned ids before unsignedUntil.
 func (x *LeaseIDs) Parse(text string, now time.Time) (LeaseID, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) == 0 || base64.RawURLEncoding.EncodeToString(raw) != text { // it ignores line ends
+	if err != nil || len(raw) == 0 || base64.RawURLEncoding.EncodeToString(raw) != text { // decoding ignores line ends
 		return LeaseID{}, errLeaseID
 	}
 	if raw[0]&^leaseIDFlags == leaseIDUnsigned && now.Before(x.unsignedUntil) {
@@ -152,8 +153,8 @@ func appendParts(b []byte, parts ...string) []byte {
 	return b
 }
 
-// readLeaseID decodes the flags, the first n of the texts tenant, rule, dimension and subject, and the nonce. It also
-// returns the rest of b.
+// readLeaseID decodes the flags, n texts and the nonce. The texts are the first n of: tenant, rule, dimension, subject.
+// readLeaseID also returns the rest of b.
 func readLeaseID(b []byte, n int) (id LeaseID, rest []byte, err error) {
 	if len(b) == 0 {
 		return LeaseID{}, nil, errLeaseID

@@ -30,17 +30,17 @@ type leaseBucket struct {
 	soonest int64 // no lease ends before this time
 	epoch   int64 // epoch of the data in Redis at the last reply; 0 if there was no reply
 
-	// These fields are from the last reply of Redis: the number of all held leases, the number of held leases in this
-	// table, and the end of the last lease. The numbers are used until that end. The leases that are not in this
-	// table are of other replicas, and this process does not know their ends.
+	// These fields are from the last reply of Redis: the number of held leases, how many of them are in this table, and
+	// the time at which the last of them ends. The numbers are used until this time. The other leases belong to other
+	// replicas, and this process does not know when they end.
 	reported, reportedOwn int64
 	reportedUntil         int64
 }
 
 type heldLease struct {
 	ends  int64
-	away  bool  // decided in this process: Redis may lack it, or have an earlier end
-	epoch int64 // epoch of the data in Redis that has it, or, if away, should have it; 0 if there is none
+	away  bool  // granted or renewed in this process: Redis may lack the lease, or have an earlier end
+	epoch int64 // epoch of the data in Redis that has the lease or, if away, should have it; 0 if not known
 }
 
 func newLeaseTable(maximum int) *leaseTable {
@@ -50,7 +50,8 @@ func newLeaseTable(maximum int) *leaseTable {
 	return &leaseTable{max: maximum, buckets: make(map[string]*leaseBucket)}
 }
 
-// decide decides a call in this process, as the script does in Redis. The bucket has room for capacity leases.
+// decide decides a call in this process, as the script does in Redis. capacity is the number of leases that the bucket
+// may hold.
 func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,8 +113,8 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	t.tidy(key, b)
 }
 
-// away reports whether the lease is in this table and was granted or renewed while Redis was away, so that Redis may
-// not have its end.
+// away reports whether the lease is in this table and was granted or renewed while Redis was away. Redis may not know
+// when such a lease ends.
 func (t *leaseTable) away(c *leaseCall, now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,8 +180,9 @@ func (t *leaseTable) byRule(now int64) map[string]int {
 	return all
 }
 
-// others returns the number of other replicas' leases that count against this process's share of the rule. It is the
-// share's part of all leases in the last reply of Redis, minus the leases of this table at that reply.
+// others returns the number of other replicas' leases that count against this process's share of the capacity. It
+// multiplies the number of leases in the last reply of Redis by share/capacity, and subtracts the leases that were in
+// this table at that time.
 func (b *leaseBucket) others(now, capacity, share int64) int64 {
 	if share >= capacity || b.reportedUntil <= now {
 		return 0
@@ -243,8 +245,8 @@ func (t *leaseTable) sweep(now int64, n int) {
 	}
 }
 
-// crowded reports whether the process holds the largest allowed number of leases. Before that it drops ended leases
-// of all buckets, at most once in fullSweepEvery.
+// crowded reports whether the process holds the largest allowed number of leases. If the table looks full, crowded
+// first drops the ended leases of all buckets, at most once in fullSweepEvery.
 func (t *leaseTable) crowded(now int64) bool {
 	if t.held >= t.max && now-t.swept >= fullSweepEvery {
 		t.swept = now

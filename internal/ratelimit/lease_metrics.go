@@ -66,7 +66,7 @@ func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
 	}
 }
 
-// answered counts the other metrics of a result: whether the rule is degraded or near its limit, and the time to wait
+// answered updates the other metrics for a result: whether the rule is degraded or near its limit, and the time to wait
 // after a denial.
 func (m *Metrics) answered(c *leaseCall, out *Lease) {
 	m.degradedRules.note(c.rule.Metric, out.Degraded, out.Mode)

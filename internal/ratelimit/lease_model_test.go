@@ -16,8 +16,7 @@ import (
 )
 
 // leaseOracle is a second implementation of one bucket of leases. For each lease it stores the time left at the last
-// write, not the instant of its end. So it is plain that a clock that is set back neither shortens a lease nor
-// revives an ended lease.
+// write, not the instant of its end. So a clock that is set back can neither shorten a lease nor revive an ended lease.
 type leaseOracle struct {
 	clock int64 // us
 	left  map[string]int64

@@ -303,8 +303,8 @@ func TestAcquire_Local_IsBounded(t *testing.T) {
 	}
 }
 
-// TestAcquire_LongOutage_OthersLeasesCount: during an outage, leases of other replicas count until their own ends,
-// even if these are later than the rule's LeaseTTL.
+// TestAcquire_LongOutage_OthersLeasesCount: during an outage, leases of other replicas count until they end, even if
+// they last longer than the rule's LeaseTTL.
 func TestAcquire_LongOutage_OthersLeasesCount(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

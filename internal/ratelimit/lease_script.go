@@ -24,7 +24,7 @@ const (
 	leaseAdopt   leaseOp = 2 // renew, or acquire if the lease is not held
 	leaseRelease leaseOp = 3
 	leaseCount   leaseOp = 4
-	leaseRestore leaseOp = 5 // hold leases that were lost, even beyond the capacity
+	leaseRestore leaseOp = 5 // restore lost leases, even beyond the capacity
 )
 
 // String returns the value of the label operation in metrics.
@@ -103,7 +103,8 @@ func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error)
 }
 
 // sendLeases sends a batch in one pipeline, with a script call for each lease call. If Redis has lost the data of a
-// call, the call is sent again. Before it, other calls restore the leases of its bucket that this process knows.
+// call, other calls first restore the leases that this process knows in the call's bucket, and then the call is sent
+// again.
 func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstore.Result[leaseReply] {
 	results := make([]redisstore.Result[leaseReply], len(batch))
 	all := make([]int, len(batch))
@@ -180,8 +181,8 @@ type lostCall struct {
 // maxRestored is the largest number of leases that one script call restores.
 const maxRestored = 500
 
-// lostLeases returns the calls that restore lost leases. These are the leases that this process knows in the buckets
-// of the calls in the list `open`, if Redis has lost the data of these buckets.
+// lostLeases returns the calls that restore lost leases. It examines the buckets of the calls in the list `open`. If
+// Redis has lost the data of a bucket, the leases that this process knows in the bucket are restored.
 func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
 	epochs := l.local.epochs
 	if !epochs.lost.Load() {

@@ -165,8 +165,8 @@ func TestAcquire_SharedRule_TenantNamesOwnLeasesOnly(t *testing.T) {
 	})
 }
 
-// TestAcquire_DeadHolder_LeaseEndsAtItsTime: if its holder does not renew it, a lease ends exactly at its ExpiresAt.
-// A later renewal gets ErrNoLease.
+// TestAcquire_DeadHolder_LeaseEndsAtItsTime: a lease that its holder does not renew ends exactly at its ExpiresAt. A
+// later renewal gets ErrNoLease.
 func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 	t.Parallel()
 	now := worldStart

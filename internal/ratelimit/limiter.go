@@ -212,7 +212,7 @@ func (l *Limiter) ask(ctx context.Context, deadline time.Time, q *query) (answer
 	return a, l.checkCorrupt(q, a)
 }
 
-// storeError translates errors of the store for which this package has its own errors.
+// storeError replaces an error of the store by the error of this package with the same meaning, if there is one.
 func storeError(err error) error {
 	switch {
 	case errors.Is(err, redisstore.ErrStopped):

@@ -17,12 +17,12 @@ const (
 	localStripes = 64
 
 	// DefaultMaxLocalLevels is the default largest number of levels in a process: about 200 bytes each, 20 MB in all.
-	// When it is reached, a sample of levels is examined, and the level whose bucket is full the soonest is dropped.
+	// When it is reached, a sample of levels is examined, and the level whose bucket will be full first is dropped.
 	// This bucket then counts as full, so it gains at most the tokens that were missing.
 	DefaultMaxLocalLevels = 100_000
 
-	// evictSample is the number of levels in the sample of which one is dropped. sweepSample is the number of levels
-	// that every insertion examines, so that full buckets are dropped as fast as new levels are added.
+	// evictSample is the number of levels that are examined when one of them must be dropped. sweepSample is the number
+	// of levels that every insertion examines, so that full buckets are dropped as fast as new levels are added.
 	evictSample, sweepSample = 8, 2
 )
 
@@ -52,15 +52,15 @@ type localLevel struct {
 	of rule.Limit
 
 	epoch int64         // epoch of the data in Redis to which the level belongs; 0 if there is none
-	ahead int64         // µs by which Redis's clock is ahead of this process's, if of is set
-	whole *withoutRedis // nil if of is set, or if Redis never answered
+	ahead int64         // µs by which Redis's clock is ahead of this process's clock, if Redis decided
+	whole *withoutRedis // nil in local mode, and if Redis decided
 }
 
 // logPlace is the number of log entries that take as much memory as a level. So a log of 1,000 entries counts as 41
 // levels.
 const logPlace = 25
 
-// extra returns the number of additional levels as which the log of e counts.
+// extra returns the number of levels that the log of e counts as, in addition to e itself.
 func (e *localLevel) extra() int { return cap(e.Log) / logPlace }
 
 func newLocalState(maximum int, metrics *Metrics) *localState {
@@ -150,8 +150,8 @@ func (c *charge) late(b rule.Limit, r *bucketResult) *charge {
 	return &taken
 }
 
-// keepOwn stores the level after a decision of this process. changed means that o has charged or refunded tokens. The
-// caller holds the lock.
+// keepOwn stores the level after a decision of this process. changed means that the operation o has charged or refunded
+// tokens. The caller holds the lock.
 func (l *localState) keepOwn(o rule.Op, c *charge, now int64, b rule.Limit, st rule.Level, changed bool) {
 	shard := l.stripe(c.tag)
 	e := shard.at(c.key, now)
@@ -176,10 +176,10 @@ func (l *localState) known(c *charge, now int64) localLevel {
 	return shard.at(c.key, now)
 }
 
-// observe stores the levels in a reply of Redis as copies. now is the time by this process's clock. Charges that this
-// process made while Redis was away are dropped only after Redis has charged again. Otherwise a read-only or full
-// Redis, which still answers peeks, would hide these charges. The result `all` reports whether this process now has
-// the same level of each bucket as Redis.
+// observe copies the levels from a reply of Redis to this process. now is the time by this process's clock. Charges
+// that this process made while Redis was away are dropped only after Redis has charged again. Otherwise a read-only or
+// full Redis, which still answers peeks, would hide these charges. The result `all` reports whether this process now
+// has the same level of each bucket as Redis.
 func (l *localState) observe(v *vector, results []redisstore.Result[answer], charged bool, now int64) (all bool) {
 	last := v.last(results)
 	all = true
@@ -253,7 +253,7 @@ func (l *localState) put(shard *stripe, key string, now int64, e localLevel) {
 	}
 	shard.all[key] = e
 	shard.logs += e.extra()
-	for len(shard.all) > 1 && len(shard.all)+shard.logs > l.max { // so if a log has grown
+	for len(shard.all) > 1 && len(shard.all)+shard.logs > l.max { // this happens if a log has grown
 		l.makeRoom(shard, now)
 	}
 }
@@ -266,8 +266,8 @@ func (l *localState) drop(shard *stripe, key string) {
 	}
 }
 
-// makeRoom examines a sample of levels and drops those whose buckets are full. If there is still no room for another
-// level, it drops the level of the sample whose bucket is full the soonest. A range over a map starts at a random
+// makeRoom examines a sample of levels and drops the levels of full buckets. If there is still no room for another
+// level, it drops the level of the sample whose bucket will be full first. A range over a map starts at a random
 // element, so its first elements are a random sample.
 func (l *localState) makeRoom(shard *stripe, now int64) {
 	crowded := len(shard.all)+shard.logs >= l.max

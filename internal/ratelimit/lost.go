@@ -25,8 +25,8 @@ type raised struct {
 	own    int64      // tokens that this process has charged since then, while Redis was away
 }
 
-// withoutRedis is the level that a bucket in Redis would have, if Redis had made the decisions that this process made
-// while Redis was away.
+// withoutRedis is the level of a bucket after the decisions that this process made while Redis was away. Redis would
+// have the same level if it had made them.
 type withoutRedis struct {
 	rule.State // of the whole limit, not of a share; At is by this process's clock
 
@@ -79,8 +79,8 @@ func (l *epochs) set(tag string, epoch int64) {
 	l.all[tag] = epoch
 }
 
-// sendEpochs adds the known epochs to the calls of vectors. If data was lost, it also raises their buckets to the
-// levels that this process knows.
+// sendEpochs adds the known epochs to the calls of vectors. If data was lost, it also raises the buckets of the vectors
+// to the levels that this process knows.
 func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []query) {
 	known := l.local.epochs
 	for _, v := range vectors {
@@ -92,7 +92,7 @@ func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []q
 	}
 }
 
-// onEpoch stores the epoch in the reply to v's call, if the call had sent an epoch.
+// onEpoch stores the epoch in the reply to v's call, if the call sent an epoch.
 func (l *Limiter) onEpoch(v *vector, epoch int64) {
 	if v.epoch != 0 {
 		l.local.epochs.set(v.tags[0], epoch)
@@ -100,7 +100,7 @@ func (l *Limiter) onEpoch(v *vector, epoch int64) {
 	}
 }
 
-// raise sends Redis the levels of the vectors' buckets that this process knows from lost data.
+// raise sends Redis the levels that this process knows from lost data, for the buckets of the vectors.
 func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) {
 	var calls []redisstore.Call
 	now := l.micros()
@@ -145,9 +145,9 @@ func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
 	return redisstore.Call{Keys: append(keys, v.sent[len(v.keys)]), Args: args, Packed: true}
 }
 
-// owed returns the level of c's bucket that this process knows from data of another epoch, and whether there is one.
-// It marks the level as sent, because a bucket is raised only once. ahead is the time in µs by which Redis's clock is
-// ahead of this process's clock.
+// owed returns the level of c's bucket that this process knows from data of another epoch, and whether there is such a
+// level. It marks the level as sent, because a bucket is raised only once. ahead is the time in µs by which Redis's
+// clock is ahead of this process's clock.
 func (l *localState) owed(c *charge, epoch, now, ahead int64) (raised, bool) {
 	shard := l.stripe(c.tag)
 	shard.mu.Lock()

@@ -17,8 +17,8 @@ import (
 )
 
 // lossProgram is a random program in which Redis loses its data. Requests, the processes that send them, changes of
-// rules and losses are random. Each bucket has only one calendar. With several, a process would not know the tokens
-// that do not count in the calendar of its last request, but may count in another.
+// rules and losses are random. Each bucket has only one calendar. With several calendars, a process would not know all
+// tokens: some do not count in the calendar of its last request, and may count in another calendar.
 type lossProgram struct {
 	processes []*Limiter
 	now       *atomic.Int64 // us; also read by the watches of limiters
@@ -68,7 +68,7 @@ func (p *lossProgram) run(t *testing.T) {
 		run++
 		tenant := fmt.Sprintf("acme-%d", run)
 		w, o := drawWorld(rt), oracle.New()
-		w.now = max(w.now, p.now.Load()+1) // the epoch of new data is its first instant: a new one
+		w.now = max(w.now, p.now.Load()+1) // the epoch of new data is its first instant, so this instant must be new
 		var given charged
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 7).Draw(rt, "event") {

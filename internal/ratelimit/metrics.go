@@ -174,7 +174,7 @@ func (p *passCounters) forget(id string) {
 // degradedRules is a gauge of the rules whose last decision was made without Redis, although Redis is configured.
 type degradedRules struct {
 	gauge *prometheus.GaugeVec
-	some  atomic.Bool // whether any rule is in all; normally none is, and then note takes no lock
+	some  atomic.Bool // whether `all` has any rule; normally it has none, and then the method note takes no lock
 
 	mu  sync.Mutex
 	all map[string]bool

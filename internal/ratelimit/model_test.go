@@ -25,7 +25,7 @@ import (
 type world struct {
 	now    int64 // us
 	rules  []*rule.Rule
-	denied int // this many next requests cost the whole capacity, so most are denied
+	denied int // number of next requests that cost the whole capacity; most of them are denied
 }
 
 // worldStart is a time in 2026, in µs, so that the numbers are as large as in real use.
@@ -113,7 +113,7 @@ func (w *world) step(t *rapid.T) {
 	case 8:
 		w.changeRule(t)
 	case 9: // the clock stays; the step is only a request
-	case 10: // to within 3 us of the end of a minute, at which many windows end
+	case 10: // the clock moves to within 3 us of the end of a minute, when many windows end
 		w.now += 60_000_000 - w.now%60_000_000 + rapid.Int64Range(-3, 3).Draw(t, "off")
 	}
 }
@@ -312,7 +312,8 @@ func perform(l *Limiter, what rule.Op, req Request) (d Decision, err error) {
 }
 
 // behind reports whether one of the buckets must be written even without a charge. If its time is more than 5 s ahead
-// of now, the bucket must be moved. If the rule's rate has changed since it was written, it must be converted.
+// of now, the bucket must be moved. If the rule's rate has changed since the bucket was written, the bucket must be
+// converted.
 func behind(o *oracle.Oracle, charges []oracle.Charge, now int64) bool {
 	for _, c := range charges {
 		if b := o.Buckets[c.Key]; b != nil && (b.At-now > 5_000_000 || !sameForm(b.Written, c)) {

@@ -226,7 +226,7 @@ func TestStart_WithoutRedis_FindsItLater(t *testing.T) {
 	assert.True(t, left >= 90, "%d left: local charges are forgotten when Redis is back", left)
 }
 
-// away runs warm on a new limiter, kills its Redis, and returns the limiter.
+// away runs the function `warm` on a new limiter, kills its Redis, and returns the limiter.
 func away(t *testing.T, cfg settings, warm func(l *Limiter)) *Limiter {
 	t.Helper()
 	server := testenv.RedisPrivate(t)

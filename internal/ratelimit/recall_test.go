@@ -12,8 +12,8 @@ import (
 )
 
 // TestRecall_Log_RetryAfterIsRediss: a denial from memory has the RetryAfter of Redis's reply. For a sliding log this
-// process cannot compute it: it knows the number of taken tokens and when the last token comes back, but not when the
-// next one does.
+// process cannot compute the RetryAfter. It knows the number of taken tokens and when the last token comes back, but
+// not when the next token comes back.
 func TestRecall_Log_RetryAfterIsRediss(t *testing.T) {
 	t.Parallel()
 	var clock testClock // of Redis and of this process
@@ -42,8 +42,8 @@ func TestRecall_Log_RetryAfterIsRediss(t *testing.T) {
 	}
 }
 
-// TestRecall_DeniesForTheSameRulesAsRedis: if a rule's local copy would deny, but Redis would not, the decision must
-// not deny this rule.
+// TestRecall_DeniesForTheSameRulesAsRedis: if the local copy of a rule's bucket would deny, but Redis would not, the
+// rule's verdict must not be a denial.
 func TestRecall_DeniesForTheSameRulesAsRedis(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))

@@ -76,8 +76,8 @@ func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 }
 
 // TestOutage_ServerRejectsWrites_AwayUntilItWrites: peeks succeed on a server that rejects writes. Nevertheless the
-// breaker opens and stays open. While it is open, peeks show the level in this process, which requests are charged
-// on. When the server accepts writes again, a peek can close the breaker.
+// breaker opens and stays open. While it is open, requests are charged in this process, and peeks show this process's
+// level. When the server accepts writes again, a peek can close the breaker.
 func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 	t.Parallel()
 	for name, set := range unwritable(context.Background()) {

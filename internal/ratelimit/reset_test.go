@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// mustReset resets a bucket of r, of tenant acme unless r is shared. It returns the bucket's name, and whether the
+// mustReset resets a bucket of r. The tenant is acme, unless r is shared. It returns the bucket's name, and whether the
 // bucket had a state.
 func mustReset(t *testing.T, l *Limiter, r *rule.Rule, dimension string) (name string, existed bool) {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// partResult is a part of a query, with its decision or error if it was asked.
+// partResult is a part of a query. If the part was asked, partResult has its decision or its error.
 type partResult struct {
 	query
 
@@ -198,7 +198,7 @@ func merge(q *query, all []*partResult) Decision {
 	return d
 }
 
-// refund refunds q's charges, in this process if local, else in Redis.
+// refund refunds q's charges: in this process if local is true, else in Redis.
 func (l *Limiter) refund(ctx context.Context, deadline time.Time, q *query, local bool) (answer, Mode, error) {
 	if local {
 		return l.local.decide(q, l.micros(), l.replicasOf(ModeLocal)), ModeLocal, nil

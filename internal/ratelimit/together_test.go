@@ -172,7 +172,7 @@ func TestLimit_Shares_SumToTheRule(t *testing.T) {
 		require.True(t, tokens <= bound.MaxAmount/units && num >= 1 && units >= 1 && num <= bound.MaxAmount,
 			"a share of %d is not exact: %+v", n, b)
 		common := new(big.Int).GCD(nil, nil, big.NewInt(num*int64(n)), big.NewInt(units)).Int64()
-		// num/s tokens per us, times n, is the rule's rate. Both sides are compared in lowest terms.
+		// n * num/units tokens per us must be the rule's rate. Both fractions are compared in lowest terms.
 		require.True(t, num*int64(n)/common == whole[1] && units/common == whole[2],
 			"%d x %d/%d is not %d/%d", n, num, units, whole[1], whole[2])
 		require.True(t, (tokens*int64(n) <= r.Burst || r.Burst < int64(n)) && tokens >= 1,

@@ -67,7 +67,7 @@ type vector struct {
 	latest []*bucketResult // by key: the result of the last query on this bucket
 }
 
-// ruleKey contains the values that, with the time, determine the parameters of a rule.
+// ruleKey contains the values that determine the parameters of a rule at a given time.
 type ruleKey struct {
 	rule *rule.Rule
 	zone *time.Location
@@ -79,8 +79,8 @@ type sentRule struct {
 	params rule.Params
 }
 
-// form is a request as the script reads it, except for its first bucket. The bucket numbers in a form are relative to
-// this first bucket.
+// form is a request as the script reads it, except for its first bucket. Most bucket numbers in a form are relative to
+// this first bucket (see nearest).
 type form struct {
 	op       rule.Op
 	from, to int // its charges are vector.charges[from:to]
@@ -98,7 +98,8 @@ const (
 	// codes is the factor with which the script packs a value and a code into one number: value * codes + code.
 	codes = 8
 
-	// nearest is the smallest bucket number in a form that is not relative to the request's first bucket.
+	// nearest separates two sorts of bucket numbers in a form. A number below nearest is the distance from the
+	// request's first bucket. The number nearest+i is the bucket with the index i in vector.keys.
 	nearest = MaxCharges
 )
 
@@ -148,7 +149,7 @@ func (v *vector) fits(q *query) bool {
 	return len(v.keys)+added <= maxVectorKeys
 }
 
-// agrees reports whether c's rule has the same parameters as the rule with which c's bucket is already sent.
+// agrees reports whether c's rule has the same parameters as the rule that the call already contains for c's bucket.
 func (v *vector) agrees(sent *sentRule, c *charge) bool {
 	if sent.rule == c.rule && sent.zone == c.zone {
 		return true

@@ -8,8 +8,8 @@ import "github.com/quotasvc/quotasvc/internal/store/redisstore"
 // requests.
 const maxIdleVectors = 64
 
-// workbench has the reusable buffers of one lane, which encode a batch and decode its reply. Between batches it keeps
-// no data of a request. It is not safe for concurrent use.
+// workbench has the buffers that one lane reuses to encode batches and to decode their replies. Between batches it
+// keeps no data of a request. It is not safe for concurrent use.
 type workbench struct {
 	cluster bool
 	open    map[string]*vector // by hash tag: the vector to which the next query is added
