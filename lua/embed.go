@@ -2,8 +2,8 @@
 // ARGV with units, the reply and the invariants. A script replies with an array of integers, or with one string that
 // packs them.
 //
-// The package has only the sources of the scripts. redisstore.Script runs a script once for each call. It runs it
-// again only after the reply NOSCRIPT.
+// The package has only the sources of the scripts. redisstore.Script sends a script once for each call, and a second
+// time only after the reply NOSCRIPT.
 package lua
 
 import _ "embed"
