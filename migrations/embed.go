@@ -1,6 +1,6 @@
-// Package migrations embeds the schema migrations for goose. Their order is that of their numbers. Each migration
-// either expands or contracts the schema. Two versions of the service work with its result: the version before the
-// migration and the version after it.
+// Package migrations embeds the schema migrations for goose. They run in the order of their numbers. Each migration
+// either expands or contracts the schema. The versions of the service before and after the migration both work with the
+// changed schema.
 package migrations
 
 import "embed"
