@@ -21,9 +21,9 @@ func appendKeys(keys []ledger.BalanceKey, req *Request) []ledger.BalanceKey {
 	return keys
 }
 
-// lookup returns the copies of balances for a check. If the round trip of the limits did not read them and ask is
-// true, lookup reads them from Redis now. If reads is nil, or Redis does not answer, it returns the copies in this
-// process.
+// lookup returns the copies of balances for a check. The round trip of the limits may have read them already. If it
+// did not, and the argument `ask` is true, lookup reads them from Redis. If reads is nil, or Redis does not answer,
+// lookup returns the copies in this process.
 func (g *Gate) lookup(ctx context.Context, keys []ledger.BalanceKey, reads *redisstore.Reads, ask bool) found {
 	if reads != nil && reads.Values == nil && ask {
 		g.copies.Read(ctx, reads)
@@ -122,9 +122,9 @@ func fromCopies(items []ledger.Item, copies []balances.Cached, source Source, de
 	return out
 }
 
-// denialOf returns the code and the limiting balance with which the ledger denies an amount above the remainder of
-// cp. The cases are those of sources.deny in package ledger. A complete copy has only the tenant's own units, so the
-// other cases of sources.deny do not occur.
+// denialOf returns the ledger's denial of an amount that exceeds the remaining units of cp: the code and the limiting
+// balance. The cases are those of sources.deny in package ledger. A complete copy has only the tenant's own units, so
+// the other cases of sources.deny do not occur.
 func denialOf(cp *ledger.BalanceCopy) (errcode.Code, ledger.Limiting) {
 	limiting := ledger.Limiting{Kind: ledger.LimitedByCredit, Meter: cp.Meter, Subject: cp.Subject, Level: ledger.LevelTenant}
 	switch {
@@ -138,8 +138,8 @@ func denialOf(cp *ledger.BalanceCopy) (errcode.Code, ledger.Limiting) {
 	}
 }
 
-// fromLedger converts the ledger's answer, which other checks may share, into a Check. If a meter or tenant does not
-// exist, it returns an error, as a debit does.
+// fromLedger converts the ledger's answer into a Check. Other checks may share this answer. If a meter or tenant does
+// not exist, it returns an error, as a debit does.
 func fromLedger(result *ledger.CheckResult, err error) (Check, error) {
 	if err != nil {
 		return Check{}, err

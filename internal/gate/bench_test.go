@@ -31,8 +31,8 @@ func checksOf(b *testing.B, tenants int) (*instance, []Request) {
 	return in, requests
 }
 
-// BenchmarkCheckBatch measures one batch of 64 checks. Each check is of another tenant, and has one balance and three
-// limits.
+// BenchmarkCheckBatch measures one batch of 64 checks. Each check is for a different tenant, and has one balance and
+// three limits.
 func BenchmarkCheckBatch(b *testing.B) {
 	const size = 64
 	in, requests := checksOf(b, size)

@@ -151,8 +151,8 @@ func newTwo(t testing.TB) (a, b *instance) {
 	return newInstance(t, database, patientClient(options)), newInstance(t, database, patientClient(options))
 }
 
-// catalogue stores the meters calls, credits and other. It stores the plan basic, with 10 calls a year and the given
-// limits, and the tenant acme on this plan.
+// catalogue stores the meters "calls", "credits" and "other". It also stores the plan "basic", with 10 calls a year
+// and the given limits, and the tenant "acme" on this plan.
 func (in *instance) catalogue(limits ...catalog.Limit) *instance {
 	in.t.Helper()
 	in.putMeters("calls", "credits", "other")
@@ -170,7 +170,7 @@ func (in *instance) putMeters(ids ...string) {
 	}
 }
 
-// yearly returns an allowance of each calendar year.
+// yearly returns an allowance that a plan grants in each calendar year.
 func yearly(meter string, amount int64) catalog.Allowance {
 	return catalog.Allowance{Meter: meter, Amount: amount, Every: period.Year, Anchor: period.Calendar}
 }
@@ -202,7 +202,7 @@ func (in *instance) topUp(key, meter string, amount int64) {
 	require.NoError(in.t, err)
 }
 
-// request returns a request of tenant acme for amount units of a meter.
+// request returns a request of tenant acme for the given amount of a meter.
 func request(key, meter string, amount int64) Request {
 	return Request{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}}
 }
@@ -271,8 +271,8 @@ func (in *instance) remaining(meter string) int64 {
 	return b.Remaining
 }
 
-// awaitAnnouncements waits until this instance has processed all announcements that were made before the call. An
-// earlier announcement could remove a tenant from the cache that the test has just read.
+// awaitAnnouncements waits until this instance has processed all announcements that were made before the call.
+// Otherwise an earlier announcement could remove a tenant from the cache after the test has read that tenant.
 func (in *instance) awaitAnnouncements(databaseURL string) {
 	in.t.Helper()
 	conn, err := pgx.Connect(in.t.Context(), databaseURL)

@@ -30,7 +30,7 @@ type catalogCounts struct {
 	refusals *prometheus.CounterVec
 	units    *prometheus.CounterVec
 
-	mu      sync.Mutex // held while names reads a new snapshot
+	mu      sync.Mutex // held while the method names replaces current
 	current atomic.Pointer[labelled]
 }
 
@@ -99,7 +99,7 @@ func follow[T any](before map[string]bool, present map[string]T, gone func(strin
 	return kept
 }
 
-// refused counts a refusal of a request of a tenant on plan. An empty plan means that the tenant has no plan.
+// refused counts a refused request of a tenant with the given plan. An empty plan means that the tenant has no plan.
 func (c *catalogCounts) refused(snapshot *catalog.Snapshot, plan, code string) {
 	switch {
 	case plan == "":

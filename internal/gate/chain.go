@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
-// link is the position of a rule in its chain. It does not change. While the rule replaces the same rule, the next
-// snapshots keep its link, and the links of the rules that replace it.
+// link is the position of a rule in its chain. A link does not change. As long as the rule replaces the same rule,
+// later snapshots keep its link. They also keep the links of the rules that replace this rule.
 type link struct {
 	id, replaces string
 	own          bool  // the link belongs to a plan's own rule
@@ -17,9 +17,10 @@ type link struct {
 	root         *link // the link of the last rule of the chain, which replaces no rule; may be this link
 }
 
-// resolveReplaces sets the links of general rules. If a rule replaces a rule that does not exist, it sets no link. If
-// rules replace each other in a circle, it cuts the circle at its last rule. The catalogue's API refuses such rules,
-// but a person can write them into the table. Each rule is visited a few times, for chains of any length.
+// resolveReplaces sets the links of general rules. If a rule replaces a rule that does not exist, its chain ends at
+// this rule. If rules replace each other in a circle, resolveReplaces cuts the circle at the rule with the greatest
+// id. The catalogue's API refuses such rules, but a person can write them into the table. Each rule is visited only a
+// few times, even in a long chain.
 func (x *ruleIndex) resolveReplaces(all []*planRule) {
 	for _, p := range all {
 		if target := x.byID.Get(p.replaces); target != nil {
@@ -36,7 +37,7 @@ func (x *ruleIndex) resolveReplaces(all []*planRule) {
 			walk = append(walk, at)
 			at = at.up
 		}
-		if begin := slices.Index(walk, at); begin >= 0 && at.root == p.link { // the walk has come back to the link at
+		if begin := slices.Index(walk, at); begin >= 0 && at.root == p.link { // the links form a circle
 			last := slices.MaxFunc(walk[begin:], func(a, b *link) int { return strings.Compare(a.id, b.id) })
 			last.up = nil
 			at = last
@@ -71,8 +72,8 @@ func (s *ruleSet) resolveOwn() {
 	}
 }
 
-// up returns the link of the rule that the given link's rule replaces for the plan's tenants. It returns nil if that
-// rule replaces no rule.
+// up returns the next link of the chain for the plan's tenants: the link of the rule that is replaced. It returns nil
+// at the end of the chain.
 func (s *ruleSet) up(at *link) *link {
 	if s.rerooted && !at.own {
 		if own := s.own.byID.Get(at.replaces); own != nil {
@@ -98,8 +99,9 @@ func (s *ruleSet) walk(at *link) *link {
 }
 
 // dropReplaced leaves one rule of each chain in list. First it drops the rules that another rule in list replaces,
-// directly or through other rules. Of the remaining rules of a chain it keeps the most specific rule. Both relations
-// are transitive, so a comparison with a rule that is already dropped gives the same result.
+// directly or through other rules. Of the remaining rules of a chain it keeps the most specific rule. If a replaces
+// b, and b replaces c, then a replaces c; the same is true of "more specific". So it does not matter which rules were
+// dropped first.
 func (s *ruleSet) dropReplaced(list []*planRule) []*planRule {
 	list = slices.DeleteFunc(list, func(p *planRule) bool {
 		return slices.ContainsFunc(list, func(o *planRule) bool { return o != p && s.rootOf(o) == s.rootOf(p) && s.supersedes(o.link, p.link) })

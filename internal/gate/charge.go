@@ -30,11 +30,11 @@ const (
 type ChargeRequest struct {
 	Request
 
-	// Cost multiplies the tokens that each limit takes for a request: 1..bound.MaxAmount; 0 is 1.
+	// Cost multiplies the tokens that each limit takes for a request: 1..bound.MaxAmount; 0 means 1.
 	Cost int64
 
 	// AfterTheFact means that the work is already done. The limits are charged even if too few tokens remain. Each
-	// bucket is charged to at most its debt below zero.
+	// bucket can fall below zero, by at most its debt.
 	AfterTheFact bool
 
 	// Rules names the limits to charge. If other limits replace a named limit, those limits are charged instead.
@@ -105,7 +105,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 		return Charged{}, refused
 	}
 
-	// The decision, and the fields of it that the caller receives.
+	// The decision, and the answer to the caller.
 	call := limitsCall{req: &req.Request, facts: facts, rules: rules, times: max(req.Cost, 1), how: how}
 	res, err := g.decideRules(ctx, &call, nil)
 	if req.AfterTheFact {
@@ -196,7 +196,8 @@ func (req *ChargeRequest) fingerprint() string {
 }
 
 // named returns the rules that decide req, as apply does. If names is not empty, it returns only the named rules, or
-// the rules that replace them. If the tenant has no limit of a name, the error is an *errcode.Error.
+// the rules that replace them. If the tenant has no limit with one of these names, or the limit is of kind
+// concurrency, the error is an *errcode.Error.
 func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule, error) {
 	rules := s.apply(make([]*planRule, 0, fewRules), req, plan)
 	if len(names) == 0 {
@@ -217,7 +218,7 @@ func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule,
 	}), nil
 }
 
-// times returns n times the cost. It returns at most burst + debt + 1, which is more than the bucket can ever take.
+// times returns the cost multiplied by n, but at most burst + debt + 1. A bucket can never pay that much.
 func (r *limitRule) times(cost, n int64) int64 {
 	most := max(r.compiled.Burst+1, min(r.compiled.Burst+r.compiled.Debt+1, ledger.MaxAmount))
 	if n > most/cost {

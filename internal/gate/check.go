@@ -35,8 +35,8 @@ func (g *Gate) observeCheck(out *Check, err error) {
 	g.metrics.decisions.WithLabelValues("check", label).Inc()
 }
 
-// check is Check without the metrics. With heldOnly it uses only values that this process holds. Then ok is false if
-// the check must query Redis.
+// check is Check without the metrics. If heldOnly is set, it uses only values that this process holds, and ok is
+// false if the check would have to query Redis.
 func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Check, ok bool, err error) {
 	// The feature comes first. It is decided from memory.
 	if req.Feature != "" {
@@ -64,7 +64,7 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 
 	// The limits, and the copies of the balances in the same round trip.
 	var reads *redisstore.Reads
-	if !held && exists { // Reads would make instances publish copies, which a tenant that does not exist does not need
+	if !held && exists { // Reads makes instances publish copies; a tenant that does not exist needs none
 		reads = g.copies.Reads(keys, req.MaxStale)
 	}
 	var limits limitsResult
@@ -141,8 +141,9 @@ func (c *Check) conclude(refusal error, suspended bool, now time.Time) {
 	}
 }
 
-// showIncomplete reports whether copies can be shown with a refusal by a limit although some copies are incomplete.
-// With such a refusal the copies decide nothing. Complete answers would need a read of PostgreSQL for each refusal.
+// showIncomplete reports whether some copies are incomplete, but all copies exist and are still valid. Such copies
+// can be shown with a refusal by a limit, because they decide nothing. Complete answers would need a read of
+// PostgreSQL for each refusal.
 func (g *Gate) showIncomplete(copies []balances.Cached) bool {
 	incomplete, now := false, g.now()
 	for i := range copies {
@@ -155,9 +156,9 @@ func (g *Gate) showIncomplete(copies []balances.Cached) bool {
 	return incomplete
 }
 
-// CheckBalances returns the balances of a consume that a rate limit refused. It does not decide the limits again: the
-// request would be counted twice and might wait twice. If the limits were decided without Redis, it does not query
-// Redis, and waits for PostgreSQL at most balances.ReadPatience.
+// CheckBalances returns the balances of a consume that a rate limit refused. It does not decide the limits again,
+// because the request would then be counted twice and might wait twice. If the limits were decided without Redis, it
+// does not query Redis, and waits for PostgreSQL at most balances.ReadPatience.
 func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited) (Check, error) {
 	if err := ledger.ValidateItems(req.Items); err != nil {
 		return Check{}, err

@@ -14,7 +14,7 @@ import (
 )
 
 // TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong adds a node to the cluster, moves slots to it, and removes
-// it again, with the tool that operators use. Meanwhile two instances serve tenants on all nodes. By default some
+// it again, with the tool that operators use. Meanwhile two instances serve tenants on all nodes. By default a few
 // hundred slots move, including the slots of some tenants. With QUOTASVC_TEST_REBALANCE=1 a quarter of all slots
 // moves.
 func TestCluster_NodeJoinsAndLeaves_NothingLostNoBalanceWrong(t *testing.T) {

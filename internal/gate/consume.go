@@ -14,7 +14,7 @@ import (
 const (
 	scopeConsume = "consume"
 	scopeDebit   = ""
-	scopeForward = "passage " // before Request.Forwarded; it is in stored fingerprints and must not change
+	scopeForward = "passage " // prefix of Request.Forwarded; stored fingerprints contain it, so it must not change
 )
 
 // consumeScope returns the scope of a consume. A gateway's key is valid for one method and URI.
@@ -118,8 +118,8 @@ func (g *Gate) recall(req *Request, facts *tenantFacts, d *ledger.Debit) recalle
 	}
 }
 
-// answer returns the answer from memory. It may read the refusing balance again. reads is the read of this balance
-// from Redis; it is nil if Redis was not read.
+// answer returns the answer from memory. It may need a new read of the balance that refused. reads is the read of
+// this balance from Redis; it is nil if Redis was not read.
 func (r *recalled) answer(ctx context.Context, facts *tenantFacts, reads *redisstore.Reads) (a answered) {
 	if r.unknown != nil {
 		return answered{known: true, err: r.unknown}
@@ -157,7 +157,7 @@ func (g *Gate) chargeLimits(
 	return limits, answer, err
 }
 
-// giveBack refunds the limits that must not stay charged after the outcome of the debit.
+// giveBack refunds the limits that must not stay charged. This depends on the outcome of the debit.
 func (g *Gate) giveBack(
 	ctx context.Context, req *Request, limits *limitsResult, facts *tenantFacts, result *ledger.DebitResult, err error,
 ) {
@@ -233,8 +233,8 @@ func (g *Gate) decide(
 	return result, err
 }
 
-// firstUse creates a tenant on its first use (a debit or a hold), which the ledger decides afterwards. A dry run
-// creates no tenant: firstUse then returns the answer of the dry run. It fails if the use is refused.
+// firstUse creates a tenant for its first debit or hold. The ledger decides this operation afterwards. A dry run
+// creates no tenant: then firstUse returns the answer of the dry run. It fails if the operation is refused.
 func (g *Gate) firstUse(ctx context.Context, use ledger.Operation, dryRun bool) (answer any, err error) {
 	if dryRun {
 		return g.provisioner.DryRun(use)

@@ -19,7 +19,7 @@ import (
 // twoADay is a limit of two requests. Its bucket does not refill while a test runs.
 var twoADay = catalog.Limit{Rule: "two", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "2/day"}
 
-// remainingTokens returns the remaining tokens of the rule two.
+// remainingTokens returns the remaining tokens of the limit twoADay.
 func (in *instance) remainingTokens() int64 {
 	in.t.Helper()
 	got, err := in.Check(in.t.Context(), request("", "calls", 1))

@@ -6,16 +6,16 @@
 // A check reports what would be decided now and charges nothing. A consume charges the limits that apply, then
 // debits. A debit skips the limits. The facts of a request are the data of its tenant in the catalogue (tenantFacts).
 // A copy is a balance as of an instant (package balances). A rule is a compiled limit. A rule set has the rules for
-// the tenants of one plan: the plan's own rules, and the general rules whose ids the plan does not use. Rules that
-// replace each other, directly or through other rules, form a chain.
+// the tenants of one plan: the plan's own rules, and the general rules whose ids the plan does not use. A rule and
+// the rules that it replaces, directly or through other rules, form a chain.
 //
 // # Which limits apply
 //
-// A rule applies to a request if its match (tenant, plan, route, meter of any item) fits and the request names every
-// dimension in per. Of each chain one rule applies. Rules that another applicable rule replaces are dropped, and the
-// most specific of the remaining rules applies. If more than ratelimit.MaxCharges rules apply, no rule is skipped:
-// the request fails with TooManyLimits. A bucket belongs to one tenant if the rule's per has tenant or subject.
-// Otherwise all tenants share it.
+// A rule applies to a request if its match (tenant, plan, route, method, meter of any item) fits and the request
+// names every dimension in per. Of each chain one rule applies. Rules that another applicable rule replaces are
+// dropped, and the most specific of the remaining rules applies. If more than ratelimit.MaxCharges rules apply, no
+// rule is skipped: the request fails with TooManyLimits. A bucket belongs to one tenant if the rule's per has tenant
+// or subject. Otherwise all tenants share it.
 //
 // Blocks come before limits. A block of the tenant, subject or address refuses the request. A block with action allow
 // exempts the request from the limits. A feature that a request names is decided after the blocks and before the
@@ -28,11 +28,11 @@
 //
 // A check:
 //
-//  1. Held copies: balances that this process has read from Redis, and of which no change has been announced since
+//  1. Held copies: balances that this process has read from Redis. Since then, Redis has announced no change of them
 //     (balances.Cache.Held).
 //  2. Remembered denials: a bucket that denied a request denies the same cost again, until it has refilled enough
 //     (ratelimit, denials.go).
-//  3. Held buckets: levels that this process has read from Redis, and of which no change has been announced since
+//  3. Held buckets: levels that this process has read from Redis. Since then, Redis has announced no change of them
 //     (ratelimit, held.go).
 //  4. Redis: the limits that steps 2 and 3 did not decide, and in the same round trip the copies that step 1 did not
 //     have.
@@ -47,9 +47,9 @@
 //     balance share one read of PostgreSQL.
 //  2. PostgreSQL: the ledger decides.
 //
-// A consume finds its refusal in step 1 before it charges the limits. In that case only limits that count attempts
-// are charged. It confirms the refusal after the limits (chargeLimits). For its limits, a consume takes steps 2 and 4
-// of a check.
+// A consume looks for a remembered refusal (step 1) before it charges the limits. If it finds a refusal, it charges
+// only limits that count attempts, and confirms the refusal afterwards (chargeLimits). For its limits, a consume
+// takes steps 2 and 4 of a check.
 //
 // # Invariants
 //

@@ -32,8 +32,8 @@ type Blocked struct {
 // Error names the blocked tenant, subject or address.
 func (e *Blocked) Error() string { return "blocked: " + e.Kind + " " + e.Value }
 
-// TooManyLimits is the refusal of a request to which more limits apply than can be decided together. Nothing was
-// charged. The cause is the catalogue, not the caller: see CheckRules.
+// TooManyLimits is the refusal of a request that more than ratelimit.MaxCharges limits apply to. Nothing was charged.
+// The cause is the catalogue, not the caller: see CheckRules.
 type TooManyLimits struct {
 	Rules []string // all limits that apply: more than ratelimit.MaxCharges
 }

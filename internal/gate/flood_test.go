@@ -141,8 +141,8 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	}
 }
 
-// putWide stores the plan wide, in which more than one balance decides about a meter. It also stores the tenant wide,
-// which is on this plan.
+// putWide stores the plan "wide", in which more than one balance decides about a meter. It also stores the tenant
+// "wide" on this plan.
 func (in *instance) putWide() {
 	in.t.Helper()
 	in.putMeters("flowing", "over", "capped")
@@ -154,7 +154,7 @@ func (in *instance) putWide() {
 	in.putTenant(catalog.Tenant{ID: "wide", Plan: "wide"})
 }
 
-// wideRequest returns a request of tenant wide.
+// wideRequest returns a request of the tenant "wide".
 func wideRequest(i int, meter, subject string, amount int64) Request {
 	return forTenant("wide", forSubject(subject, request(strconv.Itoa(i), meter, amount)))
 }
@@ -191,8 +191,8 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	assert.False(t, known && b.spends.IsZero(), "a balance that paid is remembered as one that refuses")
 }
 
-// A debit that is refused, is unknown or is a replay charges limits that count attempts, but not limits that count
-// successes.
+// A consume that is refused, is a replay or is for an unknown tenant charges limits that count attempts, but not
+// limits that count successes.
 func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 	t.Parallel()
 	in := newShared(t).catalogue()
@@ -227,7 +227,7 @@ func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 }
 
 // A request whose key was already charged gets its stored answer, although memory refuses other debits of the same
-// balance, or with the same question.
+// balance and other debits with the same question.
 func TestConsume_RefusedFromMemory_StoredKeyIsReplayed(t *testing.T) {
 	t.Parallel()
 	in, other := newTwo(t)
@@ -267,7 +267,7 @@ func TestConsume_RefusedFromMemory_TopUpCounts(t *testing.T) {
 	in.consumes("", "a consume after a top-up on the same instance", request("a", "credits", 3))
 	refuse()
 	other.topUp("there", "credits", 3)
-	now, tries := time.Now().Add(refusalAge), 0 // stopped: a confirmed balance is not read again within a second
+	now, tries := time.Now().Add(refusalAge), 0 // the clock is stopped: age causes no new read of the balance
 	in.clock = func() time.Time { return now }
 	testenv.Eventually(t, func() bool {
 		tries++

@@ -54,8 +54,8 @@ type Config struct {
 	Now     func() time.Time      // nil: the ledger's clock for balances, time.Now for waits
 }
 
-// Gate makes the decisions of this package. It needs no stop, because its goroutines read balances, and each of them
-// ends within twice Config.LoadBudget. All methods are safe for concurrent use.
+// Gate makes the decisions of this package. It need not be stopped: its goroutines only read balances, and each
+// goroutine ends within twice Config.LoadBudget. All methods are safe for concurrent use.
 type Gate struct {
 	ledger      *pg.Ledger
 	limiter     *ratelimit.Limiter

@@ -13,9 +13,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// putIncompleteBalances puts acme on a plan whose balances have incomplete copies: calls overflow into credits, other
-// has overage, and seats have a cap per subject. It uses units of each meter, so that copies exist. It uses up the
-// cap of u1.
+// putIncompleteBalances puts acme on a plan whose balances have incomplete copies: the meter "calls" overflows into
+// "credits", "other" has overage, and "seats" has a cap per subject. It uses units of each meter, so that copies
+// exist. It uses up the cap of u1.
 func (in *instance) putIncompleteBalances() {
 	in.t.Helper()
 	in.putMeters("calls", "credits", "other", "seats")

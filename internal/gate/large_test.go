@@ -21,8 +21,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// largeSize returns the number of rules of the tests of large catalogues: 800, or the number in the environment
-// variable QUOTASVC_TEST_LARGE. full reports whether the variable is set.
+// largeSize returns the number of rules in tests of large catalogues: 800, or the number in the environment variable
+// QUOTASVC_TEST_LARGE. full reports whether the variable is set.
 func largeSize(t testing.TB) (rules int, full bool) {
 	t.Helper()
 	text := os.Getenv("QUOTASVC_TEST_LARGE")
@@ -133,7 +133,7 @@ func (in *instance) checksBeside(beside func()) []time.Duration {
 		done.Store(true)
 		checks.Wait()
 	}
-	defer end() // beside may end the test
+	defer end() // the function `beside` may end the test
 	beside()
 	end()
 	return times
@@ -247,8 +247,8 @@ func TestLarge_Put_CostsLittleMoreThanInASmallCatalogue(t *testing.T) {
 		"a PUT allocates %d bytes in a catalogue of 4,000 limits, %d in one of 400", large, small)
 }
 
-// The memory that compiling a change allocates does not grow with the catalogue, because unchanged rules are shared
-// with the previous snapshot.
+// When a change is compiled, the allocated memory does not grow with the catalogue, because unchanged rules are
+// shared with the previous snapshot.
 func TestCompile_Change_CostsWhatChanged(t *testing.T) {
 	cost := func(rules int) float64 {
 		before := &catalog.Snapshot{}

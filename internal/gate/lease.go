@@ -124,9 +124,10 @@ func (g *Gate) ParseLease(id string) (ratelimit.LeaseID, error) {
 	return lease, nil
 }
 
-// Renew makes a lease end ttl from now. If ttl is 0, it uses the TTL of the rule. The error is *ReducedCapacity,
-// *Blocked or *errcode.Error. Its code is CodeLeaseNotFound if the lease is no longer held or its rule no longer
-// exists. If the holder is blocked, or the tenant is suspended or does not exist, Renew ends the lease.
+// Renew sets the end of a lease to the time `ttl` after now. If ttl is 0, Renew uses the TTL of the rule. The error
+// is *ReducedCapacity, *Blocked or *errcode.Error. If the lease is no longer held, or its rule no longer exists, the
+// code is CodeLeaseNotFound. If the holder is blocked, or the tenant is suspended or does not exist, Renew ends the
+// lease.
 func (g *Gate) Renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duration) (Lease, error) {
 	out, err := g.renew(ctx, id, ttl)
 	g.metrics.decisions.WithLabelValues("renew", decisionLabel(err, false)).Inc()
@@ -199,7 +200,8 @@ func errNoLease(why string) error {
 }
 
 // leaseRule returns the rule that decides a lease. For a caller that is exempt from limits, it returns a copy of the
-// rule in shadow mode. In shadow mode the lease is counted if one is free, and is never refused.
+// rule in shadow mode. In shadow mode a lease is never refused. It is counted only if fewer leases than the limit are
+// held.
 func leaseRule(p *planRule, exempt bool) *rule.Rule {
 	if !exempt {
 		return &p.compiled
@@ -240,8 +242,8 @@ func (g *Gate) leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
 	return out
 }
 
-// lease returns the rule that decides a lease for req from a tenant of plan. It is the rule named name, or the most
-// specific applicable rule that replaces it. The error is an *errcode.Error.
+// lease returns the rule that decides a lease for req from a tenant of plan. It is the rule with the given name, or
+// the most specific applicable rule that replaces it. The error is an *errcode.Error.
 func (s *ruleSet) lease(name string, req *Request, plan string) (*planRule, error) {
 	named := s.rule(name)
 	if named == nil {

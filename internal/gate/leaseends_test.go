@@ -34,7 +34,7 @@ func TestLease_UnsignedID_TakenUntilTheEnd(t *testing.T) {
 	in.putTenant(catalog.Tenant{ID: "late", Plan: "basic", Status: catalog.StatusSuspended})
 	ctx, nonce := t.Context(), "0123456789abcdef"
 
-	old := oldID(0x02, "acme", "exports", nonce) // flag: taken without Redis. The test can make no other
+	old := oldID(0x02, "acme", "exports", nonce) // flag: taken without Redis. The test can create only such ids
 	id, err := in.ParseLease(old)
 	in.expectCode("", "an old id", err)
 	renewed, err := in.Renew(ctx, id, 0)

@@ -40,8 +40,8 @@ const (
 	chargeLate // all rules, for work that is already done
 )
 
-// limits decides every rule that applies to req. If reads is not nil, it sends them in the same round trip. It
-// returns an error if the limiter cannot decide, or if more than MaxCharges rules apply. If a closed rule applies
+// limits decides every rule that applies to req. If reads is not nil, the round trip to Redis includes these reads.
+// It returns an error if the limiter cannot decide, or if more than MaxCharges rules apply. If a closed rule applies
 // while Redis is down, the result is a refusal, not an error.
 func (g *Gate) limits(
 	ctx context.Context, req *Request, facts *tenantFacts, how charging, reads *redisstore.Reads,
@@ -65,8 +65,8 @@ func (c *limitsCall) charges() bool {
 		c.how == chargeAttempts && slices.ContainsFunc(c.rules, func(p *planRule) bool { return p.attempts })
 }
 
-// decideRules decides the rules of c. If reads is not nil, it sends them in the same round trip. reads is not a field
-// of c, because c would then be allocated on the heap.
+// decideRules decides the rules of c. If reads is not nil, the round trip to Redis includes these reads. reads is not
+// a field of c, because c would then be allocated on the heap.
 func (g *Gate) decideRules(ctx context.Context, c *limitsCall, reads *redisstore.Reads) (limitsResult, error) {
 	switch {
 	case len(c.rules) == 0:
@@ -133,7 +133,7 @@ func (g *Gate) limitsResult(c *limitsCall, ask *ratelimit.Request, decision *rat
 	charges := c.charges()
 	res := limitsResult{degraded: decision.Degraded, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
 	for i := range decision.Verdicts {
-		if v := &decision.Verdicts[i]; !v.Unknown { // the bucket of an unknown verdict is not known
+		if v := &decision.Verdicts[i]; !v.Unknown { // an unknown verdict does not come from a bucket
 			res.verdicts = append(res.verdicts, verdictOf(v, c.rules[i], decision.Degraded))
 			if charges {
 				g.noteNames(c.rules[i], ask.Charges[i].Dimension, c.req)

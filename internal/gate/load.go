@@ -24,9 +24,9 @@ const (
 	// used half as much of PostgreSQL as eight reads with 7 questions each.
 	promptLoads = 2
 
-	// lateAfter is the time that a check waits for one of these reads to end. Then it may begin another read. A read
-	// of a full batch takes a few milliseconds. A slower read waits for a lock, or meets a balance with many due
-	// events. Other checks do not wait for such a read.
+	// lateAfter is how long a check waits for one of the promptLoads reads to end. Then the check may begin another
+	// read. A read of a full batch takes a few milliseconds. A slower read waits for a lock, or meets a balance with
+	// many due events. Other checks do not wait for such a read.
 	lateAfter = 25 * time.Millisecond
 
 	// loadBatchMax is the largest number of questions of one read. A read of 64 questions takes 4 ms, which gives 15
@@ -36,16 +36,16 @@ const (
 	// loadShare is the largest number of questions of one tenant in a read while other tenants wait.
 	loadShare = loadBatchMax / 4
 
-	// loadQueueMax is the largest number of questions that wait: about as many as are read within the budget.
-	// loadQueueShare is the largest number of waiting questions of one tenant.
+	// loadQueueMax is the largest number of questions that wait: about as many as the loader can read within the
+	// budget. loadQueueShare is the largest number of waiting questions of one tenant.
 	loadQueueMax, loadQueueShare = 10_000, 2_500
 
 	// defaultLoadBudget is the longest time of a check's wait for a slot together with its read. A slower check is of
 	// no use.
 	defaultLoadBudget = time.Second
 
-	// loadPause is the time for which checks with a copy do not query PostgreSQL after it failed to answer. Otherwise
-	// each such check would wait for a server that hangs until its budget ends.
+	// loadPause is the time for which checks with a copy do not query PostgreSQL after it failed to answer.
+	// Otherwise, if the server hangs, each such check would wait until its own budget ends.
 	loadPause = time.Second
 
 	// spareShare is a divisor: a quarter of LoadsMax is the largest number of concurrent reads for checks that could
@@ -193,7 +193,7 @@ func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, err
 			<-slot
 		}
 		if !place.Waits() {
-			slots, late = nil, nil // q is being read. Else a whole batch was before it
+			slots, late = nil, nil // q is being read; otherwise it waits behind a full batch
 		}
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/override"
 )
 
-// variant is a rule with the rate and burst of an override. The override keeps it as its Compiled.
+// variant is a rule with the rate and burst of an override. It is stored in the field Compiled of the override.
 type variant struct {
 	of   *planRule
 	rule *planRule // `of` with the override's rate and burst; `of` itself if they are not valid for it
 }
 
-// override replaces those elements of rules for which an override is in force.
+// override replaces each element of rules for which an override is in force.
 func (g *Gate) override(ctx context.Context, rules []*planRule, facts *tenantFacts, subject string) {
 	if facts.overrides == nil || g.overrides == nil {
 		return

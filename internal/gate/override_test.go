@@ -17,7 +17,7 @@ func (in *instance) putOverride(o override.Override) {
 	require.NoError(in.t, err)
 }
 
-// limitFor checks a request of acme's subject. It returns the capacity in the first verdict.
+// limitFor checks a request of acme with this subject. It returns the capacity in the first verdict.
 func (in *instance) limitFor(subject string) int64 {
 	in.t.Helper()
 	req := request("", "calls", 1)

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// refusalAge is the time after a read of a balance in which debits that exceed the balance are refused without
-	// another read.
+	// refusalAge is how long the result of a read of a balance is used. In this time, debits that exceed the balance
+	// are refused without another read.
 	refusalAge = 100 * time.Millisecond
 
 	// confirmedAge replaces refusalAge while Redis confirms with each request that the balance has no newer entry.
@@ -34,8 +34,8 @@ const (
 	repeatAge = time.Second
 
 	// operationsMax is the largest number of keys of a tenant that are remembered with a refusing balance, 8 bytes
-	// each. If the ledger remembers the keys of more operations of a tenant, the ledger always decides, because one
-	// of the operations might have the request's key.
+	// each. If a tenant has more operations in the ledger, the ledger always decides, because one of these operations
+	// might have the request's key.
 	operationsMax = 100_000
 
 	// refusingMax, questionsMax and replaysMax are the largest numbers of remembered entries of each kind. The
@@ -48,7 +48,7 @@ const (
 	keysMax = 2_000_000
 )
 
-// spendsAge is how long the refusals of a balance are not remembered after it has paid for a debit. Otherwise each
+// spendsAge is the time after a paid debit in which refusals by the same balance are not remembered. Otherwise each
 // payment would require another read of the tenant's keys.
 const spendsAge = time.Second
 
@@ -56,9 +56,9 @@ const spendsAge = time.Second
 var errSpends = errors.New("the balance changed since it refused")
 
 // refusals answers two kinds of debits from memory. The first kind is debits for more units than a balance had at a
-// very recent read. The second kind is debits whose stored result was just returned. It protects PostgreSQL from
-// clients that repeat such debits in a loop. In normal service it answers nothing, and a reader of the code may skip
-// it. A debit calls answer before the ledger, and note after it.
+// very recent read. The second kind is debits whose stored result was just returned. This memory protects PostgreSQL
+// from clients that repeat such debits in a loop. In normal service it answers nothing, and a reader of the code may
+// skip it. For each debit, the method answer is called before the ledger decides, and the method note afterwards.
 //
 // If a debit is refused from memory, the ledger would have refused it at some instant in the last refusalAge. While
 // Redis confirms that the balance has not changed, that instant is in the last confirmedAge. If the key of a debit
@@ -99,8 +99,8 @@ func newRefusals(g *Gate) *refusals {
 	return m
 }
 
-// answer answers d from memory. known is false if the ledger must decide. It may read the refusing balance again, in
-// one read for all concurrent debits.
+// answer answers d from memory. known is false if the ledger must decide. It may need a new read of the balance that
+// refused, which all concurrent debits share.
 func (m *refusals) answer(
 	ctx context.Context, d *ledger.Debit, facts *tenantFacts,
 ) (result *ledger.DebitResult, known bool, err error) {
@@ -160,8 +160,8 @@ func (r *remembered) reads() *redisstore.Reads {
 	return r.in.copies.Reads([]ledger.BalanceKey{balanceOf(r.debit)}, nil)
 }
 
-// answer returns the answer of refusals.answer for an entry that find returned. reads is the result of r.reads if
-// Redis was read; else nil.
+// answer answers the debit from the entry that find returned. The results are those of refusals.answer. reads is the
+// result of r.reads if Redis was read; else nil.
 func (r *remembered) answer(
 	ctx context.Context, facts *tenantFacts, reads *redisstore.Reads,
 ) (result *ledger.DebitResult, known bool, err error) {

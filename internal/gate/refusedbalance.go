@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// refusing is a balance that refused a debit. It does not change. If the balance does not decide alone
-// (ledger.BalanceCopy.Beyond), its entry remains, so that its refusals are remembered as questions.
+// refusing is the entry of a balance that refused a debit. An entry does not change. If the balance does not decide
+// alone (ledger.BalanceCopy.Beyond), its entry remains, so that its refusals are remembered as questions.
 type refusing struct {
 	copy   *ledger.BalanceCopy // nil: the balance was not read since the refusal
 	readAt time.Time
@@ -19,7 +19,7 @@ type refusing struct {
 	spends time.Time // not zero if the balance also pays: its refusals are not remembered before this instant
 }
 
-// incomplete reports whether overflow, overage or a subject's cap decides as well.
+// incomplete reports whether overflow, overage or a subject's cap also decides about debits of the balance.
 func (b *refusing) incomplete() bool { return b.copy != nil && b.copy.Beyond }
 
 func balanceOf(d *ledger.Debit) ledger.BalanceKey {

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refusedQuestion is a debit that the ledger refused and that more than one balance decides. The plan has overflow,
-// overage or caps of subjects, or the debit has several items. It does not change.
+// refusedQuestion is the entry of a debit that the ledger refused, if more than one balance decides such a debit: the
+// plan has overflow, overage or caps of subjects, or the debit has several items. An entry does not change.
 type refusedQuestion struct {
 	check  *ledger.CheckResult // nil: the debit was not checked since the refusal
 	readAt time.Time
@@ -28,7 +28,8 @@ func (m *refusals) keepQuestion(name string, q *refusedQuestion) {
 	m.questions.Put(name, q)
 }
 
-// findQuestion returns the remembered refused question that d repeats. It returns nil if memory has no such question.
+// findQuestion returns the entry of an earlier debit that asked the same question as d. It returns nil if there is no
+// such entry, or if the entry must not refuse d.
 func (m *refusals) findQuestion(d *ledger.Debit, now time.Time) *refusedQuestion {
 	if m.questions.Len() == 0 || !isNormal(d) {
 		return nil

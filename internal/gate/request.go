@@ -51,8 +51,8 @@ type Request struct {
 
 	// Forwarded is the method and URI of the request that a gateway forwards; empty: no gateway. A key is valid for
 	// one such request, and is refused as reused for another request. A replay is not debited again, but its limits
-	// stay charged, because it is one more request. A check uses only whether Forwarded is empty: if it is not,
-	// limits by default treat different spellings of a route as equal.
+	// stay charged, because it is one more request. A check uses only whether Forwarded is empty. If it is not empty,
+	// limits treat different spellings of a route as equal by default.
 	Forwarded string
 
 	spelled route.Spellings // the spellings of Route that limits have needed so far
@@ -143,7 +143,8 @@ type CheckItem struct {
 
 	Code errcode.Code // empty: the item is allowed
 
-	// Limiting is the balance that does not suffice. It is zero if Code is empty or another refusal.
+	// Limiting is the balance that does not suffice. It is zero if the item is allowed or is refused for another
+	// reason.
 	Limiting ledger.Limiting
 }
 
@@ -164,7 +165,7 @@ type LimitVerdict struct {
 	Concurrent bool // the rule limits leases held at a time, not requests per time
 	Window     bool // its tokens come back all at once, so all refused callers could retry at the same moment
 
-	// RetryAfter is the time until the same cost would pass. It is zero if the cost passed or never will.
+	// RetryAfter is the time until the same cost would pass. It is zero if the cost passed or can never pass.
 	RetryAfter time.Duration
 
 	// Banned is the time until the bucket's ban ends. It is zero if the bucket is not banned.

@@ -10,7 +10,7 @@ import (
 )
 
 // BucketRequest identifies one bucket of a rule by the rule's dimensions. A field is empty if the rule does not have
-// its dimension.
+// that dimension.
 type BucketRequest struct {
 	Rule    string
 	Tenant  string // the bucket's tenant; empty for a rule whose buckets all tenants share
@@ -65,8 +65,8 @@ func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *pl
 	return facts, p, p.dimension(&Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}), nil
 }
 
-// namesBucket returns an error if a field of req is missing, or is set although the rule does not have its dimension.
-// If all routes of a pattern share one bucket, req may have a route.
+// namesBucket returns an error if req lacks a dimension of the rule, or has a field that is not a dimension of the
+// rule. If all routes of a pattern share one bucket, req may have a route.
 func (p *planRule) namesBucket(req *BucketRequest) error {
 	if p.byPattern && req.Route != "" && !p.route.Match(req.Route) {
 		return errcode.Errorf(errcode.InvalidArgument, catalog.PerRoute, "must match the limit's pattern, or be absent: the limit has one bucket for all its routes")

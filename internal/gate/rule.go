@@ -21,7 +21,7 @@ import (
 type limitRule struct {
 	source     *catalog.Limit
 	compiled   rule.Rule
-	overridden *override.Override // the override that set rate and burst; nil: the limit's own are in force
+	overridden *override.Override // the override that set rate and burst; nil: the limit's own values are in force
 
 	// The rule applies to requests with these values. An empty field matches all requests.
 	tenant, plan, meter, method string

@@ -21,9 +21,9 @@ type ruleChange struct {
 	relinked []string // ids of the rules in left and came, and of the rules that they replace
 }
 
-// with returns an index like x, in which some rules are removed and other rules are put. It shares unchanged parts
-// with x. It returns nil if it would have to examine the rules that replace a removed or changed rule. Then a new
-// index must be made.
+// with returns a copy of x without the removed rules and with the rules in put. The copy shares unchanged parts with
+// x. It returns nil if it would have to examine the rules that replace a removed or changed rule. Then a new index
+// must be made.
 func (x *ruleIndex) with(removed []string, put []*limitRule) (*ruleIndex, *ruleChange) {
 	next := &ruleIndex{
 		byID: x.byID.Fork(), replacing: x.replacing.Fork(), rates: x.rates.fork(), leases: x.leases.fork(),
@@ -97,8 +97,8 @@ func (r *limitRule) reachesAs(o *limitRule) bool {
 		(r.compiled.Kind == rule.KindConcurrency) == (o.compiled.Kind == rule.KindConcurrency)
 }
 
-// over returns the set of the same plan with changed general rules. again is true if the set was made again, because
-// the plan's own rules may belong to other chains.
+// over returns the rule set of the same plan with the rules in general. again is true if the whole set was made anew,
+// because the plan's own rules may now belong to other chains.
 func (s *ruleSet) over(general *ruleIndex, change *ruleChange) (set *ruleSet, again bool) {
 	for _, id := range change.relinked {
 		if s.own.replacing.Get(id) > 0 || s.own.byID.Get(id) != nil {
@@ -112,8 +112,9 @@ func (s *ruleSet) over(general *ruleIndex, change *ruleChange) (set *ruleSet, ag
 	return &ruleSet{own: s.own, general: general, rerooted: s.rerooted}, false
 }
 
-// next returns the rules of snapshot. The argument `before` is the previous snapshot, from which c was compiled. It
-// compiles the changed limits, and shares the other rules with c. It returns nil if all rules must be compiled again.
+// next returns the rules of snapshot. The argument `before` is the previous snapshot, from which c was compiled. next
+// compiles only the changed limits, and shares the other rules with c. It returns nil if all rules must be compiled
+// again.
 func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules {
 	put, plans := snapshot.Changes(before)
 	gone, gonePlans := before.Changes(snapshot)

@@ -11,9 +11,8 @@ import (
 // ruleCounts holds upper bounds of the number of rate limits that can match one request. CheckRules compares their
 // sum with MaxCharges. The maps are copied on write: call fork before a change.
 //
-// A rule of a tenant or plan may replace a general rule that is counted for all requests of the rule (isCounted).
-// Such a rule is not counted. Rules of kind concurrency are not counted, because they apply to leases, not to
-// requests.
+// A rule of a tenant or plan is not counted if it replaces a general rule that is counted for all the same requests
+// (isCounted). Rules of kind concurrency are not counted, because they apply to leases, not to requests.
 type ruleCounts struct {
 	tenants cowmap.Tally // number of rules of a tenant, by tenant
 	plans   cowmap.Tally // number of other rules that match one plan, by plan
@@ -63,7 +62,7 @@ func (c *ruleCounts) change(before, now *ruleIndex, change *ruleChange) {
 	each(change.came, c.nameSample, now, 1)
 }
 
-// count adds a number to the counts to which the rule p of index x belongs.
+// count adds the number `by` to the counts to which the rule p belongs. x is the index of p.
 func (c *ruleCounts) count(x *ruleIndex, p *planRule, by int) {
 	switch {
 	case p.compiled.Kind == rule.KindConcurrency:

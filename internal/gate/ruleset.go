@@ -28,7 +28,7 @@ type ruleSet struct {
 }
 
 // ruleIndex finds rules by the fields of a request, so the cost does not grow with the number of rules. The index of
-// the next snapshot shares unchanged parts with it: see with.
+// the next snapshot shares unchanged parts with it (see ruleIndex.with).
 type ruleIndex struct {
 	own  []*planRule // the rules of a plan, in order; nil for general rules
 	byID cowmap.Map[*planRule]
@@ -263,8 +263,8 @@ func (s *ruleSet) rule(id string) *planRule {
 	return s.general.byID.Get(id)
 }
 
-// apply appends to list, which is empty, the rules that decide req for a tenant of plan. They are in the order of
-// answers.
+// apply returns the rules that decide req for a tenant of plan, in the order of answers. It appends them to list,
+// which must be empty.
 func (s *ruleSet) apply(list []*planRule, req *Request, plan string) []*planRule {
 	list = s.general.rates.find(list, req, plan)
 	if s.own != nil {

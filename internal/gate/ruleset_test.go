@@ -107,7 +107,7 @@ func TestRuleSet_PlansOwnRule_ReplacesGeneralOfSameID(t *testing.T) {
 	own := []catalog.Limit{limitNamed("b", "", catalog.Match{Route: "/only"}), limitNamed("mine", "a", catalog.Match{})}
 	s := mustRuleSet(t, own, general)
 	req := Request{Tenant: "t", Items: []ledger.Item{{Meter: "m", Amount: 1}}}
-	assert.Equal(t, "mine", appliedNames(s, req, "p")) // own rules come before a meter; b has another route
+	assert.Equal(t, "mine", appliedNames(s, req, "p")) // a plan is more specific than a meter; b has another route
 	req.Route = "/only"
 	assert.Equal(t, "b mine", appliedNames(s, req, "p"))
 }
@@ -175,8 +175,8 @@ func TestRuleSet_Apply_EqualsFullScan(t *testing.T) {
 	})
 }
 
-// applyByFullScan returns the rules that apply must return. It examines every rule and follows the definition in the
-// package comment.
+// applyByFullScan returns the rules that the method apply must return. It examines every rule and follows the
+// definition in the package comment.
 func applyByFullScan(s *ruleSet, req *Request, plan string) []*planRule {
 	var all, out []*planRule
 	rules := slices.Collect(s.general.each())

@@ -33,16 +33,16 @@ func TestSentinel_MasterLost_ChecksAndDebitsGoOn(t *testing.T) {
 	}
 }
 
-// TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit requires that a check that accepts no copy does not share a read
-// that began before the check.
+// TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit makes checks that accept no copy. Such a check must not share a
+// read that began before the check.
 func TestCheck_WithoutCopies_SeesEveryAcknowledgedDebit(t *testing.T) {
 	t.Parallel()
 	url := testenv.Redis(t)
 	underBusyLoad(t, testenv.Postgres(t), func() redis.UniversalClient { return patientClient(url) }, func() {})
 }
 
-// underBusyLoad makes two instances debit and check one tenant while do runs and some time longer. Then it verifies
-// the copies.
+// underBusyLoad makes two instances debit and check one tenant while the function `do` runs, and for some time
+// afterwards. Then it verifies the copies.
 func underBusyLoad(t *testing.T, database string, client func() redis.UniversalClient, do func()) {
 	t.Helper()
 	m := &busyLoad{t: t, instances: [2]*instance{newInstance(t, database, client()), newInstance(t, database, client())}}

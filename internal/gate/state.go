@@ -30,8 +30,8 @@ const (
 // overridesAtOnce is the number of overrides that a search for buckets reads at a time.
 const overridesAtOnce = 10_000
 
-// namesKept is the number of buckets whose names are remembered, in 8 MB if all routes have the greatest length. The
-// names of the fullest buckets stay remembered, because these buckets are charged all the time.
+// namesKept is the number of buckets whose names are remembered. They take 8 MB if all routes have the greatest
+// length. The names of the fullest buckets stay remembered, because these buckets are charged all the time.
 const namesKept = 4096
 
 // LimitState is the state of one bucket.
@@ -104,9 +104,10 @@ type UsedBucket struct {
 	Used, Limit int64 // as in ratelimit.BucketUse
 }
 
-// FullestBuckets returns the fullest buckets of a rule, at most the number most. complete reports whether all buckets
-// could be examined in time. It includes the buckets of plans' own rules with this id. Each bucket has the rate and
-// burst in force for its tenant. See ratelimit.Limiter.Fullest. One search runs at a time. Errors are *errcode.Error.
+// FullestBuckets returns the fullest buckets of a rule, at most as many as the argument `most` says. complete reports
+// whether all buckets could be examined in time. The result includes the buckets of plans' own rules with this id.
+// Each bucket has the rate and burst in force for its tenant. See ratelimit.Limiter.Fullest. One search runs at a
+// time. Errors are *errcode.Error.
 func (g *Gate) FullestBuckets(ctx context.Context, id string, most int) (found []UsedBucket, complete bool, err error) {
 	leave, err := g.enterSearch(ctx)
 	if err != nil {
@@ -245,9 +246,9 @@ func (s *bucketSearch) readPlans(ctx context.Context, tenants []string) {
 	}
 }
 
-// of returns the rule for the buckets of a tenant whose keys have this layout. If the rule's windows follow the
-// tenant's calendar, it also returns that calendar. It returns nil if no rule applies, because the bucket belongs to
-// an earlier rule or plan.
+// of returns the rule for those buckets of a tenant that have keys with this layout. If the rule's windows follow the
+// tenant's calendar, it also returns that calendar. It returns nil if the buckets belong to an earlier rule or plan,
+// or if the tenant's plan could not be read.
 func (s *bucketSearch) of(layout rule.Layout, tenant string) (*planRule, *time.Location) {
 	at := slices.IndexFunc(s.rules, func(p *planRule) bool { return p.layout() == layout })
 	if !s.byTenant || layout.Shared {

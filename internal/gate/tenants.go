@@ -45,7 +45,7 @@ func (f *tenantFacts) itemsOf(items []ledger.Item) []ledger.Item {
 type tenants struct {
 	catalog     *catalog.Catalog
 	log         *slog.Logger
-	forget      func(labels []string) // called with labels that no rule has any more; perhaps twice with a label
+	forget      func(labels []string) // called with labels that no rule has any more; perhaps twice with the same label
 	zones       period.Zones
 	provisioner *provision.Provisioner
 
@@ -126,8 +126,9 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 }
 
 // compile compiles a snapshot before the catalogue publishes it. Requests use the previous rules meanwhile; only a
-// request that calls Catalog.CatchUp waits. It removes the metrics of labels that the snapshot no longer has. It
-// removes them once more at the next change, because decisions under way may have created them again.
+// request that calls Catalog.CatchUp waits. Then compile removes the metrics of labels that the snapshot no longer
+// has. It removes these metrics once more at the next change, because decisions under way may have created them
+// again.
 func (t *tenants) compile(snapshot, previous *catalog.Snapshot) any {
 	c := compileRules(snapshot, previous)
 	for rule, err := range c.skipped {

@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// CheckRules returns a fault if more rules may apply to a request for one meter than can be decided together. It is
-// the catalogue's StoreConfig.CheckRules.
+// CheckRules returns a fault if more than ratelimit.MaxCharges rules may apply to a request for one meter. It is the
+// catalogue's StoreConfig.CheckRules.
 //
 // It does not try requests. It adds three numbers from ruleCounts: the largest number of general rules for a request,
 // of rules of a plan and of rules of a tenant. So it also refuses limits that never apply together to one request.

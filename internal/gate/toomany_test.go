@@ -64,8 +64,8 @@ func tooManyByFullScan(s *catalog.Snapshot) bool {
 
 func byRule(a, b *catalog.Limit) int { return strings.Compare(a.Rule, b.Rule) }
 
-// differsFrom returns a description of how c differs from whole, rules that were compiled together. It returns "" if
-// both have the same rules.
+// differsFrom compares c with whole, whose rules were all compiled together. It returns a description of the
+// difference, or "" if both have the same rules.
 func (c *compiledRules) differsFrom(whole *compiledRules) string {
 	chain := func(s *ruleSet, p *planRule) (ids []string) {
 		for at := p.link; at != nil; at = s.up(at) {
@@ -195,8 +195,8 @@ func TestCheckRules_AfterEveryChange_NoRequestHasTooMany(t *testing.T) {
 	})
 }
 
-// The only rule of one tenant is replaced by a rule for all tenants. The only rule of another tenant is in no chain.
-// The second tenant has more rules.
+// A rule for all tenants replaces the only rule of tenant t. The only rule of tenant u is in no chain. So one rule
+// more applies to requests of u than to requests of t.
 func TestCheckRules_ChainOfOneTenantReplacedForAll_OthersCount(t *testing.T) {
 	t.Parallel()
 	s := &catalog.Snapshot{}

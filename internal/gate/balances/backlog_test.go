@@ -82,7 +82,8 @@ func TestPublish_LongQueue_EachRoundTripHasItsOwnBudget(t *testing.T) {
 // trips longer.
 func TestStop_RedisFails_TriesAgain(t *testing.T) {
 	t.Parallel()
-	for failures, wanted := range map[int64]bool{lastTries / 2: true, 2 * lastTries: false} { // half: there may be more
+	// The first number is only half of lastTries, because other calls may fail as well.
+	for failures, wanted := range map[int64]bool{lastTries / 2: true, 2 * lastTries: false} {
 		var sent atomic.Int64
 		c := cacheBehind(t, func(context.Context) error {
 			if sent.Add(1) <= failures {

@@ -141,8 +141,8 @@ func (c *Cache) Stop(ctx context.Context) error {
 }
 
 // Publish receives the balances of a commit or of a read of PostgreSQL. It keeps the balances that are newer than its
-// local copies. It passes the balances that checks of any instance read to the publisher. It does not wait. The
-// caller must not change copies afterwards.
+// local copies. It passes the wanted balances to the publisher. It does not wait. The caller must not change copies
+// afterwards.
 func (c *Cache) Publish(copies []ledger.BalanceCopy) {
 	refs := make([]*ledger.BalanceCopy, len(copies))
 	for i := range copies {
@@ -165,6 +165,6 @@ func (c *Cache) Publish(copies []ledger.BalanceCopy) {
 func (c *Cache) wakePublisher() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // the publisher will flush already
+	default: // a flush is already due
 	}
 }

@@ -48,15 +48,15 @@ func storeAt(t *testing.T, url string) *redisstore.Store {
 	return store
 }
 
-// readOne reads Redis and returns the newest copy of the balance key. fromRedis is false if Redis was not read or did
-// not answer.
+// readOne reads Redis and returns the newest copy of the balance with this key. fromRedis is false if Redis was not
+// read or did not answer.
 func (c *Cache) readOne(t *testing.T, key ledger.BalanceKey) (got Cached, fromRedis bool) {
 	t.Helper()
 	texts := c.readTexts(t, c.Reads([]ledger.BalanceKey{key}, nil))
 	return c.Lookup(nil, []ledger.BalanceKey{key}, texts)[0], texts != nil
 }
 
-// fresh reports whether a check of one unit without MaxStale uses got.
+// fresh reports whether a check of one unit without MaxStale uses the copy got.
 func (c *Cache) fresh(got Cached) bool {
 	return c.Policy().For([]Cached{got}, &Facts{Items: []ledger.Item{{Amount: 1}}, Now: time.Now()}) >= UseAndRefresh
 }
@@ -81,7 +81,7 @@ func (c *Cache) seenSeq(t *testing.T, key ledger.BalanceKey) int64 {
 	return c.Lookup(nil, []ledger.BalanceKey{key}, texts)[0].Copy.Seq
 }
 
-// learns waits until c has read the announcement of a balance by any instance.
+// learns waits until c knows that some instance has announced the balance.
 func (c *Cache) learns(t *testing.T, key ledger.BalanceKey) {
 	t.Helper()
 	testenv.Eventually(t, func() bool {

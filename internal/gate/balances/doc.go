@@ -5,9 +5,9 @@
 //
 // A copy is a balance as of an instant. Its seq is the number of the balance's newest entry, so a copy with a higher
 // seq is newer. Redis has the shared copies. Each process has local copies in memory. A check uses the newer of both
-// copies. A copy is confirmed if Redis has a copy of the balance that was made after this process announced that its
-// checks read the balance. A confirmed copy is at most a few milliseconds behind the ledger. Without Redis (local
-// mode) the process is the only instance, and each of its copies is confirmed.
+// copies. A process announces the balances that its checks read. A copy is confirmed if Redis has a copy of the
+// balance that was made after this announcement. A confirmed copy is at most a few milliseconds behind the ledger.
+// Without Redis (local mode) the process is the only instance, and each of its copies is confirmed.
 //
 // A balance is wanted while checks of any instance read it, and for interestFor afterwards. Commits publish only
 // wanted balances, so other balances cost nothing in Redis.

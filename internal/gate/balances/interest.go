@@ -28,8 +28,7 @@ const (
 	// learnEvery is the period in which an instance that commits reads the announcements.
 	learnEvery = 100 * time.Millisecond
 
-	// blindAfter is a time since an instance last read the announcements. After this time the instance publishes
-	// every copy.
+	// blindAfter is the time after which an instance that could not read announcements publishes every copy.
 	blindAfter = time.Second
 
 	// passedFor is the shortest time for which an unpublished copy is kept, in case an announcement of its balance
@@ -64,14 +63,14 @@ func idOf(k ledger.BalanceKey) uint64 {
 // reads no clock. The publisher exchanges announcements with the other instances through Redis. It is safe for
 // concurrent use.
 type interest struct {
-	most int // most balances that this process announces separately; beyond this number it announces everything
+	most int // largest number of balances that this process announces separately; if checks read more, it announces all
 
 	mu      sync.Mutex
-	began   time.Time                // instant from which since measures
+	began   time.Time                // the method since returns the time from this instant
 	asked   map[uint64]asking        // balances that checks of this process read
 	queue   []uint64                 // ids in asked that must be announced
 	failing bool                     // the last announcement failed
-	wanted  map[uint64]time.Duration // end of the wanted time of balances that checks of any process read, as since
+	wanted  map[uint64]time.Duration // by id: when a balance stops being wanted, as the time since began
 
 	learned time.Time // when this process last had all announcements; zero: never
 	cursor  int64     // position after the last announcement that this process has read
@@ -84,7 +83,7 @@ type interest struct {
 // asking is the state of this process's announcements of one balance.
 type asking struct {
 	from   int64         // µs of the ledger's clock: the first announcement; other instances read it within learnEvery
-	sent   time.Duration // the last announcement, as since; 0: not announced yet
+	sent   time.Duration // the last announcement, as the time since began; 0: not announced yet
 	queued bool
 }
 

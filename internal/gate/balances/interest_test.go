@@ -220,7 +220,8 @@ func TestPublish_NobodyAsks_NothingReachesRedis(t *testing.T) {
 	texts, err := b.redis.store.ReadAll(t.Context(), names)
 	assert.True(t, err == nil && texts[0] == "", "redis has %q of a balance that nobody asks about (%v)", texts, err)
 
-	// The first check finds no copy on which it may rely. It makes the cache a publish the copies that a had kept.
+	// The first check finds no copy on which it may rely. Because of this check, the cache `a` publishes the copies
+	// that it had kept.
 	got, _ := b.readOne(t, keyOf(unread))
 	assert.False(t, got.Confirmed, "the first check relies on %+v", got.Copy)
 	testenv.Eventually(t, func() bool { return b.seenSeq(t, keyOf(unread)) == 5 }, "what was passed over arrives")
@@ -233,7 +234,7 @@ func TestLookup_CopyFromBeforeTheQuestion_IsNotConfirmed(t *testing.T) {
 	url := testenv.RedisURL(t)
 	a, b := startCache(t, url, Config{}), startCache(t, url, Config{})
 	old := copyOf("acme", 3, time.Now().Add(-10*time.Second))
-	a.Publish([]ledger.BalanceCopy{*old}) // a has read no announcements, so it publishes every copy
+	a.Publish([]ledger.BalanceCopy{*old}) // `a` has read no announcements, so it publishes every copy
 	testenv.Eventually(t, func() bool {
 		texts, err := b.redis.store.ReadAll(t.Context(), []string{redisKey(keyOf(old))})
 		return err == nil && texts[0] != ""

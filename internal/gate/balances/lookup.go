@@ -82,7 +82,7 @@ func (c *Cache) Lookup(out []Cached, keys []ledger.BalanceKey, texts []string) [
 	return out
 }
 
-// LookupReads calls Lookup with the Values of reads. reads is nil if Redis was not read. From then on this process
+// LookupReads calls Lookup with the Values of reads. reads is nil if Redis was not read. After the call this process
 // holds the copies, until Redis announces a change of their values.
 func (c *Cache) LookupReads(out []Cached, keys []ledger.BalanceKey, reads *redisstore.Reads) []Cached {
 	if reads == nil {

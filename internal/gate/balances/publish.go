@@ -18,8 +18,8 @@ const (
 	// instances by at most this time.
 	publishGap = 5 * time.Millisecond
 
-	// syncFor is the time in which a sync begins round trips: first this time for announcements, then this time for
-	// copies. It is much less than blindAfter.
+	// syncFor is the time in which a sync begins round trips for announcements. Then it has the same time for copies.
+	// It is much less than blindAfter.
 	syncFor = 100 * time.Millisecond
 
 	// awayFor is the longest pause after a flush that failed. Each failure doubles the pause, which begins with
@@ -224,7 +224,7 @@ func (c *Cache) put(ctx context.Context, batch []*ledger.BalanceCopy) (failed []
 	return failed, err
 }
 
-// noteFlush records the outcome of a flush. It logs when Redis, or a part of it, stops to answer or answers again.
+// noteFlush records the outcome of a flush. It logs when Redis, or a part of Redis, stops answering or answers again.
 func (c *Cache) noteFlush(err error, part bool) {
 	c.mu.Lock()
 	was := c.away

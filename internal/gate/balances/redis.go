@@ -117,8 +117,9 @@ func (r *redisCopies) send(ctx context.Context, copies []*ledger.BalanceCopy, gr
 	}
 }
 
-// exchange announces that checks read the balances ids, at most announceMax. It returns the announcements of all
-// instances since cursor, and the next cursor. If it returns noticesMax announcements, Redis may have more.
+// exchange announces the balances with these ids, at most announceMax, because checks read them. It returns the
+// announcements of all instances since cursor, and the next cursor. If it returns noticesMax announcements, Redis may
+// have more.
 func (r *redisCopies) exchange(ctx context.Context, ids []uint64, cursor int64) (heard []uint64, next int64, err error) {
 	call := redisstore.Call{Keys: []string{interestKey}, Args: make([]any, 0, 3+len(ids))}
 	call.Args = append(call.Args, cursor, interestFor.Milliseconds(), noticesMax)
@@ -149,7 +150,7 @@ func (r *redisCopies) ttl(c *ledger.BalanceCopy, now time.Time) time.Duration {
 // group has one tenant.
 func (r *redisCopies) groups(n int, tenant func(i int) string) [][]int {
 	var out [][]int
-	open := make(map[string]int) // index in out of a tenant's unfinished group
+	open := make(map[string]int) // by tenant: the index of its unfinished group in the slice out
 	for i := range n {
 		name := ""
 		if r.perTenant {
