@@ -212,7 +212,8 @@ func (d *Directory) refuse(why Reason, wait time.Duration) error {
 	return &Refusal{Reason: why, RetryAfter: wait}
 }
 
-// find returns the secret with this hash, with its key, if it is valid at now. Otherwise it returns nil.
+// find returns the secret with this hash, and the key of the secret. It returns nil if the secret is not valid at
+// now.
 func (d *Directory) find(sum *hash, now time.Time) *known {
 	k := (*d.stored.Load())[*sum]
 	if k == nil {

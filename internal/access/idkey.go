@@ -13,8 +13,8 @@ import (
 type IDKey struct {
 	Secret []byte // 32 bytes
 
-	// UnsignedUntil is the time until which ids of leases without a signature are accepted. The version before this
-	// key existed created such ids.
+	// UnsignedUntil is the time until which ids of leases without a signature are accepted. Versions of the service
+	// without this key created such ids.
 	UnsignedUntil time.Time
 }
 

@@ -131,7 +131,7 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 	return k, secret, err
 }
 
-// Rotate gives a key a new secret. The secrets before stay valid for the time overlap. Rotate fails with
+// Rotate gives a key a new secret. The earlier secrets stay valid for the given overlap. Rotate fails with
 // errcode.NotFound, or with errcode.Conflict if the key is expired or revoked.
 func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
 	secret = newSecret()
@@ -200,8 +200,8 @@ func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[Ke
 	return list, err
 }
 
-// lock locks the row of a key and returns the key. It fails if the function `may` returns an error: the caller must
-// not change this key.
+// lock locks the row of a key and returns the key. It fails if the function `may` returns an error, which means that
+// the caller must not change this key.
 func (s *Store) lock(ctx context.Context, tx *pgstore.Transaction, id string, may func(*Key) error) (Key, error) {
 	keys, err := s.query(ctx, tx, "LockKey", id)
 	if err != nil {
@@ -269,7 +269,7 @@ func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
 	return all, err
 }
 
-// noteUse stores the time of the latest use of each of these keys.
+// noteUse stores, for each of these keys, the time of its latest use.
 func (s *Store) noteUse(ctx context.Context, ids []string, at []time.Time) error {
 	return s.db.Write(ctx, "note the use of keys", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if _, err := tx.Exec(ctx, s.queries["NoteUse"], ids, at); err != nil {

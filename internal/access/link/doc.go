@@ -4,7 +4,7 @@
 //
 //   - link: a URL of a read-only page about one tenant. The URL works until the link ends. A link has an id, which
 //     may be logged, and a secret of 256 random bits.
-//   - return URL: the URL of the caller's application to which the page has a link.
+//   - return URL: a URL of the caller's application. The page has a link to this URL.
 //
 // # Invariants
 //

@@ -3,8 +3,8 @@
 // # Terms
 //
 //   - id: 256 random bits. Only the browser has them, in its cookie.
-//   - session: a row that connects an id with the secret of the key with which a user signed in, until the session
-//     ends.
+//   - session: a row for a user who signed in with a key. Until the session ends, the row connects an id with the
+//     secret of this key.
 //   - token: a value that is derived from the id. Every form contains it. Only a reader of the page can know it.
 //
 // # Invariants

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// Lifetime is how long a session lasts: a working day. It is never extended, so that a stolen cookie stops
-	// working, too.
+	// Lifetime is how long a session lasts: a working day. It is never extended, so that even a stolen cookie stops
+	// working.
 	Lifetime = 12 * time.Hour
 
 	// PerKey bounds the sessions of a key. It is larger than one, because a team may share a key.
