@@ -37,8 +37,8 @@ func newBundle(t testing.TB, change ...func(*pace)) *bundle {
 	return b
 }
 
-// newQuietBundle returns a bundle that does not list or deliver events yet. The deadline of its calls is so long that
-// no test reaches it, unless change sets a shorter one.
+// newQuietBundle returns a bundle that does not list or deliver events yet. No test reaches the deadline of its
+// calls, unless the functions in change set a shorter deadline.
 func newQuietBundle(t testing.TB, change ...func(*pace)) *bundle {
 	t.Helper()
 	p := pace{call: testenv.Patience, follow: 50 * time.Millisecond, sweep: time.Second, poll: 200 * time.Millisecond}

@@ -105,9 +105,9 @@ type Replayed struct {
 	Next time.Time
 }
 
-// Replay delivers the events of the time range [from, to) again, at most replayMax events. If to is zero, it is the
-// current time. Deliveries that are pending do not change. It fails with errcode.NotFound, or with errcode.Conflict
-// if the webhook is paused.
+// Replay delivers the events of the time range [from, to) again, at most replayMax events. If the argument `to` is
+// zero, the range ends at the current time. Deliveries that are pending do not change. It fails with
+// errcode.NotFound, or with errcode.Conflict if the webhook is paused.
 func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may May) (r Replayed, err error) {
 	err = s.db.Write(ctx, "replay", func(ctx context.Context, tx *pgstore.Transaction) error {
 		w, err := lock(ctx, tx, id, may)
@@ -185,7 +185,7 @@ type queued struct {
 	kind, tenant string
 }
 
-// insertDeliveries inserts deliveries with a statement, and returns those that need a job.
+// insertDeliveries inserts deliveries with the named statement. It returns the deliveries that need a job.
 func insertDeliveries(ctx context.Context, tx pgx.Tx, statement string, all []queued) ([]queued, error) {
 	if len(all) == 0 {
 		return nil, nil

@@ -14,8 +14,8 @@
 //  2. Each webhook has its own queue, with a few workers on each instance. So a receiver that is slow, never answers
 //     or sends a huge answer delays no other receiver.
 //  3. Every call has a deadline. Redirects are not followed. Only the beginning of an answer is read.
-//  4. A call goes only to a public address. The address is checked when the connection is opened. So if a name is
-//     later resolved to a private address, the call is refused, too.
+//  4. A call goes only to a public address. The address is checked when the connection is opened. So a call to a
+//     private address is refused, even if the name had a public address before.
 //  5. The header webhook-id is the id of the event, in every attempt and every replay.
 //  6. If a process dies during a call, another process takes its job within a minute.
 //
@@ -30,6 +30,6 @@
 //
 // # Failure
 //
-// Errors of the store are those of package pgstore. If the outcome of an attempt cannot be stored, the delivery is
+// The store returns errors of package pgstore. If the outcome of an attempt cannot be stored, the delivery is
 // attempted again. Then the receiver gets the event twice and can recognize it by its id.
 package webhooks

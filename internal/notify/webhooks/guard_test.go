@@ -43,8 +43,8 @@ func TestWebhook_BadURL_Refused(t *testing.T) {
 	assert.Empty(t, checkURL("http://localhost:3000/hooks", &Guard{AllowPrivate: true}))
 }
 
-// If a name resolves to a private address, the call is refused when the connection is opened. This is so even if the
-// name resolved to a public address before.
+// If a name resolves to a private address, the call is refused when the connection is opened. The call is refused
+// even if the name resolved to a public address before.
 func TestSender_NameOfAPrivateAddress_NotCalled(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)

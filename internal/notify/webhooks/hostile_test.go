@@ -56,8 +56,8 @@ func (b *bundle) refuseAddress(address string, refused func() bool) {
 	b.sender.client.Transport.(*http.Transport).DialContext = dialer.DialContext
 }
 
-// Several receivers are hostile, each in another way, until the test repairs them. Until then the other receivers get
-// each event. Afterwards the repaired receivers get all events.
+// Several receivers are hostile, each in a different way, until the test repairs them. Until then the other receivers
+// get each event. Afterwards the repaired receivers get all events.
 func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	b := newQuietBundle(t, func(p *pace) { p.call = time.Second })
@@ -107,7 +107,7 @@ func TestDelivery_HostileReceivers_NothingIsLost(t *testing.T) {
 	}
 	good, _ := b.webhook(newReceiver(t, nil).URL)
 
-	const count = 12 // more events than calls that one receiver gets at the same time
+	const count = 12 // more events than concurrent calls of one receiver
 	for range count {
 		b.tell("acme")
 	}
@@ -239,7 +239,7 @@ func TestWebhook_RotatedDuringAFlood_NothingIsLost(t *testing.T) {
 			var r *receiver
 			r = newReceiver(t, func(w http.ResponseWriter, q *http.Request) {
 				var call received
-				for _, c := range r.got() { // this call, or an equal call before
+				for _, c := range r.got() { // this call, or an earlier call with the same signature
 					if c.header.Get("webhook-signature") == q.Header.Get("webhook-signature") {
 						call = c
 					}

@@ -51,7 +51,7 @@ const (
 	// jobsKept is how long River keeps jobs that have ended. The table webhook_deliveries has more details.
 	jobsKept = 10 * time.Minute
 
-	// pendingMax bounds the count of pending deliveries. If it were higher, an operator would do the same.
+	// pendingMax bounds the count of pending deliveries. A higher count would not change what an operator does.
 	pendingMax = 100_000
 
 	// deliveriesAtOnce bounds the rows that one statement inserts.
@@ -202,8 +202,9 @@ func (s *Service) followOnce(ctx context.Context) (gone bool, err error) {
 	return gone, nil
 }
 
-// leave closes the queues of deleted webhooks, and reports whether it has closed a queue. From then on a closed queue
-// starts no jobs. If the calls of a queue take long, a later check closes it, so that new webhooks do not wait.
+// leave closes the queues of deleted webhooks, and reports whether it has closed a queue. A closed queue starts no
+// more jobs. If the calls of a queue take long, leave does not wait for them, and a later check closes the queue. So
+// new webhooks do not wait.
 func (s *Service) leave(ctx context.Context, ids []string) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()

@@ -131,7 +131,7 @@ func (s *Store) Delete(ctx context.Context, id string, may May) error {
 	})
 }
 
-// Rotate gives a webhook a new secret. For the time overlap, deliveries are also signed with the secrets before. It
+// Rotate gives a webhook a new secret. For the given overlap, deliveries are also signed with the earlier secrets. It
 // fails with errcode.NotFound.
 func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may May) (w Webhook, secret string, err error) {
 	key := newSecret()

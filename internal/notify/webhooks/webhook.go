@@ -88,7 +88,7 @@ func PatchMembers() []body.Member[Change] {
 	}
 }
 
-// Replay says which events are delivered again: those from From to before To.
+// Replay is the time range of the events that are delivered again: From is inclusive, and To is exclusive.
 type Replay struct{ From, To time.Time }
 
 // ReplayMembers returns the members of the request body that starts a replay.

@@ -18,11 +18,11 @@ const (
 	// keepTrying is the age from which a delivery that fails is not attempted again.
 	keepTrying = 3 * 24 * time.Hour
 
-	// rescueSlack is the time between the timeout of a job and the moment from which its process counts as dead.
-	// River searches for such jobs every 30 s, so the job is tried again within a minute.
+	// rescueSlack is how long after the timeout of a job the process that runs the job counts as dead. River searches
+	// for such jobs every 30 s, so the job is tried again within a minute.
 	rescueSlack = 3 * time.Second
 
-	// storeTimeout bounds the statements before a call, those after it, and each check of the queues.
+	// storeTimeout bounds the statements before a call, the statements after a call, and each check of the queues.
 	storeTimeout = 3 * time.Second
 
 	// faultPause is the pause after a job that could not be carried out, because PostgreSQL was away or the process
@@ -47,8 +47,8 @@ func pauseAfter(attempts int) time.Duration {
 	return d + rand.N(d/10)
 }
 
-// jobTimeout returns the time limit of a job: that of the call, and some seconds for the statements before and after
-// it.
+// jobTimeout returns the time limit of a job: the time limit of the call, and some seconds for the statements before
+// and after the call.
 func jobTimeout(call time.Duration) time.Duration { return call + 4*time.Second }
 
 // job is the data of a delivery in River's table of jobs.
