@@ -26,7 +26,7 @@ func With(ctx context.Context, a *Actor) context.Context { return context.WithVa
 
 var (
 	key    Key
-	nobody Actor // the actor of contexts that have none
+	nobody Actor // the actor of a context without an actor
 )
 
 // From returns the actor of ctx. The result is never nil and must not be changed. If ctx has no actor, the KeyID of

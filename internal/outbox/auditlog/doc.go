@@ -17,7 +17,7 @@
 //
 // # Clock
 //
-// The column at contains the time of PostgreSQL's clock when the line was inserted. No decision depends on it.
+// The column `at` contains the time at which the line was inserted, by PostgreSQL's clock. No decision depends on it.
 //
 // # Concurrency
 //

@@ -16,7 +16,7 @@ import (
 // Query selects lines of the audit log. An empty field does not restrict the lines.
 type Query struct {
 	Tenant, Actor, Action string
-	From, To              time.Time // from inclusive, to exclusive
+	From, To              time.Time // From is inclusive, To is exclusive
 	Limit                 int       // at least 1
 	Cursor                string    // empty for the first page, otherwise the NextCursor of the page before
 }

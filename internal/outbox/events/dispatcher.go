@@ -19,8 +19,8 @@ const (
 	// listEvery is the pause between two searches for new events. It is about the time until an event is listed.
 	listEvery = 500 * time.Millisecond
 
-	// dueEvery is the pause between two searches for events that have come due on idle tenants. These events are
-	// emitted within a minute, even if one search fails.
+	// dueEvery is the pause between two searches for due events of idle tenants. These events are emitted within a
+	// minute, even if one search fails.
 	dueEvery = 20 * time.Second
 
 	// forgetEvery is the average time between two removals of old marks.
@@ -40,12 +40,12 @@ type DispatcherConfig struct {
 	Sweep   func(context.Context) error                   // updates idle balances and emits their due events. Required
 	Clock   interface{ Now() time.Time }                  // the ledger. Required
 	Each    func(context.Context, pgx.Tx, []Listed) error // gets new events in the transaction that lists them; may be nil
-	Listed  func()                                        // called after each such commit; may be nil
+	Listed  func()                                        // called after each such transaction; may be nil
 	Log     *slog.Logger                                  // required
 	Metrics prometheus.Registerer                         // required
 }
 
-// Dispatcher assigns positions to new events, and emits events that come due on idle tenants.
+// Dispatcher assigns positions to new events, and emits due events of idle tenants.
 type Dispatcher struct {
 	cfg    DispatcherConfig
 	cancel context.CancelFunc
@@ -125,7 +125,7 @@ func (d *Dispatcher) listOnce(ctx context.Context) (int, error) {
 	return Number(ctx, d.cfg.Pool, d.cfg.Each)
 }
 
-// due emits the events that have come due, and sometimes removes old marks.
+// due emits the events that are due, and sometimes removes old marks.
 func (d *Dispatcher) due(ctx context.Context) error {
 	if err := d.measure(ctx); err != nil {
 		return err

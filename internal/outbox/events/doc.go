@@ -29,7 +29,7 @@
 // # Concurrency
 //
 // All functions may be called from any goroutine and on any number of instances. A Dispatcher has two goroutines from
-// Start to Stop. One assigns positions. The other emits events that come due on idle tenants.
+// Start to Stop. One assigns positions. The other emits due events of idle tenants.
 //
 // # Failure
 //

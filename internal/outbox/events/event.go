@@ -10,7 +10,7 @@ const (
 	ThresholdReached Type = "balance.threshold_reached" // a percentage of the period's limit is used
 	Exhausted        Type = "balance.exhausted"         // no units remain of a balance
 	GrantCreated     Type = "grant.created"             // a grant was created that is not part of a plan
-	GrantExpiring    Type = "grant.expiring"            // a grant will end in the time Ahead
+	GrantExpiring    Type = "grant.expiring"            // a grant will end within the time Ahead
 	GrantExpired     Type = "grant.expired"             // a grant has ended although it had units left
 	HoldExpired      Type = "hold.expired"              // a hold has expired
 	PeriodOpened     Type = "period.opened"             // emitted only if a webhook subscribes to it

@@ -30,7 +30,7 @@ func record(t *testing.T, tx pgx.Tx, tenant, reason string, at time.Time) {
 
 func nobody(context.Context, pgx.Tx, []Listed) error { return nil }
 
-// listed returns the result of the query q. For example, q asks for the events after a certain event.
+// listed returns the result of the query q, for example the events after a certain event.
 func listed(t *testing.T, pool *pgxpool.Pool, q Query) (reasons []string, last string, page Page) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {

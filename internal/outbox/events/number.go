@@ -12,7 +12,7 @@ import (
 // numberMax bounds the events that get positions in one transaction.
 const numberMax = 500
 
-// assumeVisibleAfter is the age from which positions count as visible, even if some of them are missing: their months
+// assumeVisibleAfter is the age from which positions count as visible, even missing positions, because their months
 // may have been dropped.
 const assumeVisibleAfter = 24 * time.Hour
 
@@ -133,5 +133,5 @@ func Waiting(ctx context.Context, pool *pgxpool.Pool) (count int, oldest time.Du
 	return count, time.Duration(seconds * float64(time.Second)), nil
 }
 
-// waitingMax bounds the count of events without a position. If it were higher, an operator would do the same.
+// waitingMax bounds the count of events without a position. A higher count would not change what an operator does.
 const waitingMax = 100_000

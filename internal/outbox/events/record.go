@@ -75,9 +75,9 @@ func Record(ctx context.Context, tx pgx.Tx, events []Event) error {
 	return nil
 }
 
-// RecordOnce inserts those of the events that were not yet emitted in their period. Each event must have Event.Once,
-// and one call must not contain the same event twice. The caller needs no lock. If several transactions emit the same
-// event at the same time, one of them inserts it, and the others wait for its commit.
+// RecordOnce inserts the events that were not yet emitted in their period. Each event must have Event.Once, and one
+// call must not contain the same event twice. The caller needs no lock. If several transactions emit the same event
+// at the same time, one of them inserts it, and the others wait for its commit.
 func RecordOnce(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
