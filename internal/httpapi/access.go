@@ -55,7 +55,7 @@ func (rc *request) authorization() (string, error) {
 		return "", nil
 	case 1:
 		return keys[0], nil
-	default: // a proxy may have checked another header than this server would
+	default: // a proxy may have checked one header, and this server would check another
 		set(rc.Response().Header(), "Connection", "close")
 		return "", body.Refuse("Authorization", "must appear once")
 	}

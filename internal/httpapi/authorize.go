@@ -23,8 +23,8 @@ func (rc *request) enterGateway() error {
 	return nil
 }
 
-// authorize decides whether a request may pass a gateway. The gateway's header X-Quota-Mode selects what is done:
-// consume, check, or charge only limits.
+// authorize decides whether a request may pass a gateway. The gateway's header X-Quota-Mode selects the action:
+// consume, check, or charge limits only.
 func (s *Server) authorize(rc *request) error {
 	f, err := rc.readForwarded()
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// sink is a response writer that keeps only its map of headers. In the server and in the baseline alike, net/http
-// would create this map for each request.
+// sink is a response writer that keeps only its map of headers. net/http would create this map for each request, in
+// the server and in the baseline.
 type sink struct {
 	header http.Header
 	status int

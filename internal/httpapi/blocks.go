@@ -63,9 +63,9 @@ func (s *Server) deleteBlock(rc *request) error {
 	return rc.sendNoContent(s.store.DeleteBlock(rc.ctx, b.Kind, b.Value, b.Tenant))
 }
 
-// blockParameters returns the block that path and query name. It refuses only text that cannot be part of an id or a
-// prefix: the catalogue checks ids and prefixes. In the path, a prefix such as 10.0.0.0/8 is one segment with an
-// escaped slash, or two segments.
+// blockParameters returns the block that the path and the query identify. It refuses only text that cannot be part of
+// an id or a prefix: the catalogue checks ids and prefixes. In the path, a prefix such as 10.0.0.0/8 is one segment
+// with an escaped slash, or two segments.
 func (rc *request) blockParameters() (block.Block, error) {
 	b := block.Block{Kind: rc.parameter("kind"), Value: rc.parameter("value"), Tenant: rc.query.id("tenant")}
 	switch b.Kind {
@@ -89,7 +89,7 @@ func (rc *request) blockParameters() (block.Block, error) {
 }
 
 // ofBlock records the tenant of a block, and refuses a key that is bound to another tenant (see ofTenant). If a block
-// of a subject names no tenant, the subject belongs to the key's tenant.
+// of a subject has no tenant, ofBlock sets the key's tenant.
 func (rc *request) ofBlock(b *block.Block) error {
 	if b.Kind == block.KindSubject && b.Tenant == "" {
 		b.Tenant = rc.key.Tenant

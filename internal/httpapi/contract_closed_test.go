@@ -18,8 +18,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/reference"
 )
 
-// contract returns the parsed contract, changed so that answers may have only the members in it. The published
-// contract lets answers gain members. With the change, tests notice members that are not in the contract.
+// contract returns the parsed contract with one change: answers may not have unknown members. The published contract
+// permits them, so that later versions can add members. With the change, tests notice members that are not in the
+// contract.
 var contract = sync.OnceValue(func() *openapi3.T {
 	out, err := openapi3.NewLoader().LoadFromData(closedContract())
 	if err != nil {
@@ -180,8 +181,8 @@ func alternatives(v any) map[string]bool {
 	return out
 }
 
-// closeObjects changes v, a part of the contract: every object schema with properties then refuses unknown members.
-// It skips the schemas in open.
+// closeObjects changes v, a part of the contract. Every object schema with properties then refuses unknown members.
+// closeObjects skips the schemas whose names are in `open`.
 func closeObjects(v any, open map[string]bool) {
 	switch v := v.(type) {
 	case map[string]any:

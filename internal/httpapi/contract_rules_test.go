@@ -49,7 +49,7 @@ func TestContract_Everything_IsDescribed(t *testing.T) {
 		if !described.MatchString(path) || strings.Contains(path, "/example") || object["$ref"] != nil {
 			return
 		}
-		if strings.HasSuffix(path, "/parameters") && object["in"] == nil { // shared parameters by name, not a parameter
+		if strings.HasSuffix(path, "/parameters") && object["in"] == nil { // shared parameters, not one parameter
 			return
 		}
 		seen++

@@ -30,9 +30,9 @@ func voidMembers() []body.Member[ledger.GrantChange] {
 	}
 }
 
-// extensionMembers returns the members of the body that extends a grant: the members of a void and expires_at. null
-// in expires_at means that the grant has no end. The member is required, because a forgotten member must not remove
-// the end.
+// extensionMembers returns the members of the body of extendGrant: the members of a void, and expires_at. If
+// expires_at is null, the grant has no end. expires_at is required, because a forgotten member must not remove the
+// end.
 func extensionMembers() []body.Member[ledger.GrantChange] {
 	return append(voidMembers(), body.Required("expires_at", func(d *body.Document, x *ledger.GrantChange) { x.ExpiresAt = d.InstantOrNull() }))
 }

@@ -48,9 +48,9 @@ func (d *deadline) Done() <-chan struct{} {
 	return d.start().Done()
 }
 
-// DoneBefore returns a channel that is closed when the context ends before the given time. If the deadline is not
-// earlier than that time, only the parent can end the context before that time, so no timer is created. Package lane
-// waits for this channel, and has its own timer for that time.
+// DoneBefore returns a channel that is closed when the context ends before the given time. If the deadline is at or
+// after that time, only the parent can end the context earlier. Then no timer is created. Package lane waits for this
+// channel, and has its own timer for that time.
 func (d *deadline) DoneBefore(until time.Time) <-chan struct{} {
 	if d.at.Before(until) {
 		return d.Done()
@@ -79,8 +79,9 @@ func (d *deadline) start() context.Context {
 	return d.timed
 }
 
-// Value implements context.Context. After start, it returns the value of timed. By such a value, package context
-// finds the context behind a Done channel, and can register child contexts with it without a goroutine.
+// Value implements context.Context. After start, it returns the values of timed. Package context requests a value to
+// find the context that created the Done channel. It can then register child contexts with that context, and they need
+// no goroutines.
 func (d *deadline) Value(key any) any {
 	if key == (auditlog.Key{}) {
 		return d.actor

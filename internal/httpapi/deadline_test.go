@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// contextState is what the methods of a context return at one moment.
+// contextState has the results of the methods of a context at one moment.
 type contextState struct {
 	err    error
 	done   bool
@@ -103,7 +103,8 @@ func compareDeadlines(steps []string, past bool, pass func(time.Duration)) strin
 			pass(2 * time.Second)
 		}
 		synctest.Wait()
-		// see calls Err before Done: the result of Err must be right even if Done was never called.
+		// The function see calls Err and Done. Here only Err is called: its result must be right even if Done was
+		// never called.
 		if a, b := ours.Err(), theirs.Err(); !errors.Is(a, b) || (a == nil) != (b == nil) {
 			return step + ": Err alone differs"
 		}

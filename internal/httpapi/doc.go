@@ -20,9 +20,9 @@
 //  4. Each request is answered, measured and logged exactly once. This includes requests in which a handler panics
 //     and requests that match no route.
 //  5. The values of metrics' labels come from the table of routes. Text that a client sends never becomes a label.
-//  6. Retry-After is sent with 429 and 503 only. It is at least 1, and at least the t of a RateLimit header in the
-//     same answer. If a limit denied the request, this t belongs to such a limit. If a gateway hides refusals, the
-//     status in X-Quota-Status decides about Retry-After.
+//  6. Retry-After is sent with 429 and 503 only. If a gateway hides refusals, the status in X-Quota-Status counts.
+//     Retry-After is at least 1, and at least the largest t of the RateLimit header in the same answer. If limits
+//     denied the request, only these limits have a t.
 //  7. The address of a request is the address of its peer, or the address that a trusted proxy sends. Headers that
 //     any client can write are used neither as addresses nor as idempotency keys.
 //  8. Every route needs a scope, except the routes of the contract and of its page. A route that does not declare

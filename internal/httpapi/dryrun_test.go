@@ -109,8 +109,8 @@ func TestHold_DenialReplayedIfMeterSaysSo(t *testing.T) {
 	s.send("/v1/holds/small/capture", "c2", beyond).want(200)
 }
 
-// A dry run with `at` is answered like a debit at that future instant, after the periods that have renewed and the
-// grants that have ended by then. It changes nothing.
+// A dry run with `at` is answered like a debit at that future instant. Periods that renew and grants that end before
+// that instant are taken into account. The dry run changes nothing.
 func TestDebit_DryRunAt_AnswersForThatInstant(t *testing.T) {
 	t.Parallel()
 	s := newService(t).catalogue()

@@ -8,8 +8,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// appendProblem appends a problem as JSON. In contrast to a failed result of a batch, it has a request_id and no
-// replayed.
+// appendProblem appends a problem as JSON. A problem has the member request_id. A failed result of a batch has the
+// member replayed instead.
 func appendProblem(b []byte, p *problem, requestID string) []byte {
 	b = encoding.AppendField(b, `{"status":`, int64(p.kind.status))
 	b = encoding.AppendTextField(b, `,"request_id":`, requestID)

@@ -44,7 +44,8 @@ func instantOrZero() *rapid.Generator[time.Time] {
 	return rapid.OneOf(instant(), rapid.Just(time.Time{}))
 }
 
-// sameJSON fails the test unless written is the same JSON as the encoding of value, which has a type of the contract.
+// sameJSON fails the test unless `written` is the same JSON as the encoding of `value`. The type of `value` is from
+// the contract.
 func sameJSON(t *rapid.T, written []byte, value any) {
 	t.Helper()
 	want, err := json.Marshal(value)

@@ -84,7 +84,7 @@ func problemKinds() map[errcode.Code]problemKind {
 	}
 }
 
-// problem is an error in the form in which it is answered.
+// problem is an error in the form of an answer.
 type problem struct {
 	code       errcode.Code
 	kind       problemKind
@@ -247,8 +247,7 @@ func (p *problem) fromTransport(err error) {
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		p.code = errcode.Unavailable
-		// Only the ledger knows whether the operation was carried out, so the detail must not say that it was or was
-		// not.
+		// Only the ledger knows whether the operation was carried out. Therefore the detail says nothing about that.
 		p.detail = "there was no answer in time; retry with the same Idempotency-Key"
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Names of headers, spelled as they are sent. set does not canonicalise them: http.Header.Set would write
-// "Ratelimit".
+// Names of headers, in the spelling of the keys of an http.Header. Handlers and the function set use them as keys
+// without a conversion.
 const (
 	headerRequestID      = "X-Request-Id"
 	headerQuotaLimit     = "X-Quota-Limit"
@@ -111,8 +111,8 @@ func (rc *request) sendETag(state int64) {
 }
 
 // ifMatch returns the state that the If-Match header requires, or nil if there is no such header. The argument `of`
-// says in the error which state is meant. The header must have exactly one tag: a client that sends "*" or several
-// tags does not know the state that it changes.
+// names this state in the error. The header must have exactly one tag: a client that sends "*" or several tags does
+// not know the state that it changes.
 func (rc *request) ifMatch(of string) (*int64, error) {
 	values := rc.Request().Header[headerIfMatch]
 	if len(values) == 0 {

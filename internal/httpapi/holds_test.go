@@ -183,7 +183,7 @@ func TestHold_NotPayable_DeniedLikeDebit(t *testing.T) {
 		return s.send("/v1/holds", "k", `{"hold_id":"h2",`+demandOf(tenant, meter, amount)[1:])
 	}
 	s.eventually("the suspension is known", func() bool { return hold("frozen", "credits", 1).status == 403 })
-	hold("acme", "credits", 1).want(402) // opens the balance, because its period begins, not because of the hold
+	hold("acme", "credits", 1).want(402) // the balance is opened because its period begins, not because of the hold
 	hold("acme", "other", 1).want(403)
 	hold("frozen", "calls", 1).want(403)
 	s.unmoved("denied", func() {

@@ -171,7 +171,7 @@ func (s *service) raw(text string) (statuses []int, closed bool) {
 		if response.Header.Get(headerRequestID) == "one-more" {
 			return statuses, false
 		}
-		if statuses = append(statuses, response.StatusCode); len(statuses) == 1 { // an open connection answers this
+		if statuses = append(statuses, response.StatusCode); len(statuses) == 1 { // answered if the connection is open
 			_, _ = io.WriteString(conn, "GET /v1/none HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer "+testKey+"\r\nX-Request-Id: one-more\r\n\r\n")
 		}
 	}

@@ -109,7 +109,7 @@ func (s *Server) getVerification(rc *request) error {
 	return rc.send(http.StatusOK, answers.Verification(&v))
 }
 
-// listSeals answers with a page of sealed days. The cursor is the position of the last seal on the page before.
+// listSeals answers with a page of sealed days. The cursor is the position of the last seal on the previous page.
 func (s *Server) listSeals(rc *request) error {
 	limit, cursor := rc.query.page()
 	before := int64(math.MaxInt64)

@@ -64,7 +64,7 @@ func TestVerification_ReportsDifferences(t *testing.T) {
 	for _, d := range got.Differences {
 		tenants[d.Tenant] = true
 	}
-	if !tenants["other"] || !tenants["*"] || tenants["acme"] { // the balance of other, and the sum over all balances
+	if !tenants["other"] || !tenants["*"] || tenants["acme"] { // differences of other, and of the sum over all balances
 		t.Errorf("%+v", got.Differences)
 	}
 	got = s.verified(`{"tenant":"acme"}`)
@@ -81,7 +81,8 @@ func TestVerification_UnknownTenant_Refused(t *testing.T) {
 	})
 }
 
-// The report has the number of balances that a verification did not read, so that nobody takes them for verified.
+// The report has the number of balances that a verification did not read, so that nobody believes that they were
+// verified.
 func TestVerification_PartOnly_SaysWhatWasNotRead(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -145,7 +146,7 @@ func TestVerifications_List(t *testing.T) {
 	s.call("GET", "/v1/verifications?cursor=x", "").refused("cursor")
 }
 
-// The answer equals the file that `quotasvc seal` writes, so the verification accepts a saved answer, too.
+// An answer has the content of the file that `quotasvc seal` writes, so a saved answer can be verified like this file.
 func TestSeals_ListAndFile(t *testing.T) {
 	t.Parallel()
 	s := newService(t).catalogue()
@@ -225,8 +226,8 @@ func (s *service) verifyClean() {
 		"the verification is %s after %d entries: %v", v.Status, v.Entries, v.Differences)
 }
 
-// clockCatalogue creates plan p, and tenant acme with this plan. The plan has 10 calls a month, and for 14 days 100
-// credits as a trial.
+// clockCatalogue creates plan p, and tenant acme with this plan. The plan has 10 calls a month, and a trial of 100
+// credits for 14 days.
 func (s *service) clockCatalogue() *service {
 	s.t.Helper()
 	s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(201)
@@ -337,7 +338,7 @@ func TestClock_NotDev_IsNotFound(t *testing.T) {
 }
 
 // TestClock_NoPartitions_DoesNotMove: the time does not move if the journal's partitions for the new time cannot be
-// created, because the time could not be moved back.
+// created. A move could not be undone.
 func TestClock_NoPartitions_DoesNotMove(t *testing.T) {
 	t.Parallel()
 	s := newService(t) // the role of this service may not create partitions

@@ -18,7 +18,7 @@ func (s *Server) createKey(rc *request) error {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a retry creates another API key, as the secret is shown once; an Idempotency-Key must be valid
+		return err // a retry creates another API key, because a secret is shown once; an Idempotency-Key must be valid
 	}
 	if err := rc.ofTenant(n.Tenant); err != nil {
 		return err

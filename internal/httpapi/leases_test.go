@@ -36,7 +36,7 @@ func (s *service) acquire(body string, extra ...string) *answer {
 }
 
 // TestLease_LimitPutJustNow_IsKnown: a client that has stored a limit can use it with its next request, because the
-// server then refreshes its copy of the catalogue. A name of no limit does not cause a refresh.
+// server then refreshes its copy of the catalogue. If no limit has the requested name, there is no refresh.
 func TestLease_LimitPutJustNow_IsKnown(t *testing.T) {
 	t.Parallel()
 	s := newService(t).catalogue()
@@ -209,8 +209,8 @@ func TestLease_EveryForgedBit_404(t *testing.T) {
 		s.renew(text).problem(404, "lease_not_found")
 		s.call("DELETE", "/v1/leases/"+text, "").problem(404, "lease_not_found")
 	}
-	// Ids without a signature, as older versions made them: for tenants that do or do not exist, and with the flag of
-	// a lease that Redis may not have.
+	// Older versions created ids without a signature. The ids here are for tenants that exist and for a tenant that
+	// does not exist. Half of them have the flag of a lease that Redis may not have.
 	for _, head := range []string{"\x10", "\x12"} {
 		for _, tenant := range []string{"acme", "other", "ghost"} {
 			old := head + string(rune(len(tenant))) + tenant + "\x05slots\x00" + "0123456789abcdef"

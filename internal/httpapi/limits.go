@@ -184,8 +184,8 @@ func (s *Server) limitTop(rc *request) error {
 	return rc.send(http.StatusOK, client.LimitTop{Rule: name, Items: answers.Map(found, answers.TopItem), Incomplete: !complete})
 }
 
-// limitShadow answers with the requests that a limit in shadow mode would have denied. If there are no counts and no
-// such limit in the catalogue or in a plan, it answers with an error.
+// limitShadow answers with the number of requests that a limit in shadow mode would have denied. If there are no
+// counts, and neither the catalogue nor a plan has such a limit, it answers with an error.
 func (s *Server) limitShadow(rc *request) error {
 	name := rc.parameter("rule")
 	counts, err := denial.ReadShadow(rc.reporting(), s.history, s.ledger.Now(), name)
@@ -311,8 +311,8 @@ func createdStatus(created bool) int {
 	return http.StatusOK
 }
 
-// catalogPage returns limit, cursor and tenant of a listing, from the query and the key. If the key is bound to a
-// tenant, the listing has only objects of that tenant.
+// catalogPage returns the limit and the cursor of a listing from the query, and its tenant from the key. If the key is
+// bound to a tenant, the listing has only objects of that tenant.
 func (rc *request) catalogPage() (listing.Query, error) {
 	limit, cursor := rc.query.page()
 	return listing.Query{Limit: limit, Cursor: cursor, Tenant: rc.key.Tenant}, rc.query.err()

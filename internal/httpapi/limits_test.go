@@ -160,7 +160,8 @@ func TestGetLimit_Explain(t *testing.T) {
 		assert.False(t, e.Summary == "" || e.KeptSeconds < 1 || e.RedisAway.Replicas != 1 ||
 			c.name != "jobs" && (e.BytesPerBucket < 100 || e.BytesPerBucket > 400) || !c.check(e), "%s: %+v", c.name, e)
 	}
-	// A limit that only a plan has, and a general limit that a plan's limit of the same name replaces.
+	// The plan has the limit own, which is no general limit. It also has the limit bucket, which replaces the general
+	// limit of the same name.
 	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"calendar"}],"limits":[
 		{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"3/s"},{"rule":"bucket","per":["tenant"],"kind":"token_bucket","rate":"4/s"}]}`).want(200, 201)
 	s.eventually("the plan is known", func() bool {

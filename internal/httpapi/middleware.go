@@ -28,8 +28,8 @@ const (
 	// requestIDMax is the maximum length in bytes of an X-Request-Id that a client sends.
 	requestIDMax = 128
 
-	// statusClientGone is the status in logs and metrics of a request whose client left before the answer, as in
-	// nginx. It is never sent. It distinguishes clients that gave up from an outage.
+	// statusClientGone is the status of a request whose client left before the answer. As in nginx, it is only for
+	// logs and metrics, and is never sent. It distinguishes clients that gave up from an outage.
 	statusClientGone = 499
 )
 

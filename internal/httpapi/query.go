@@ -33,8 +33,8 @@ type query struct {
 	faults body.Faults
 }
 
-// parse parses a query. Only parameters in names are permitted. If members is not empty, parameters that begin with
-// it are permitted, too.
+// parse parses a query. It permits the parameters in `names`. If `members` is not empty, it also permits parameters
+// that begin with the text `members`.
 func (q *query) parse(raw string, names []string, members string) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -54,8 +54,8 @@ func (q *query) parse(raw string, names []string, members string) error {
 // err returns nil, or a *body.Error with all faults of the query.
 func (q *query) err() error { return q.faults.Err() }
 
-// integer returns a parameter that is a number from low to high. It returns the value of absent if the parameter is
-// not given.
+// integer returns the value of a query parameter that must be a number from `low` to `high`. If the parameter is not
+// given or is wrong, it returns `absent`.
 func (q *query) integer(name string, low, high, absent int64) int64 {
 	if !q.values.Has(name) {
 		return absent
@@ -99,8 +99,8 @@ func (q *query) requiredInstant(name string) time.Time {
 	return q.instant(name)
 }
 
-// word returns the value of a query parameter that must be one of words, or the empty string if the parameter is not
-// given.
+// word returns the value of a query parameter that must be one of the given words, or the empty string if the
+// parameter is not given.
 func (q *query) word(name string, words ...string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !slices.Contains(words, value) {
@@ -109,8 +109,8 @@ func (q *query) word(name string, words ...string) string {
 	return value
 }
 
-// text returns the value of a query parameter, or the empty string if the parameter is not given. If valid refuses the
-// value, text records a fault with the message must.
+// text returns the value of a query parameter, or the empty string if the parameter is not given. If `valid` returns
+// false for the value, text records a fault with the message `must`.
 func (q *query) text(name string, valid func(string) bool, must string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !valid(value) {

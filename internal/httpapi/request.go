@@ -63,7 +63,7 @@ type request struct {
 	gateRequest gate.Request
 	limits      []gate.LimitVerdict
 
-	report history.Source // from which database a report was read
+	report history.Source // the database from which a report was read
 
 	gateway *forwarded.Gateway // determines the form of the answer; nil: the request comes directly from a client
 
@@ -107,7 +107,7 @@ func (rc *request) readBody() error {
 		return errTooLarge()
 	}
 	rc.in.Reset()
-	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // bufferKeep bounds memory for a body that is never sent
+	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // a client may announce a long body and never send it
 		rc.in.Grow(int(r.ContentLength))
 		text := rc.in.AvailableBuffer()[:r.ContentLength]
 		if _, err := io.ReadFull(r.Body, text); err != nil {
@@ -126,8 +126,7 @@ func (rc *request) readBody() error {
 
 func errTooLarge() error { return body.Refuse("body", "must be at most %d bytes", bodyMax) }
 
-// parameter returns a path parameter, unescaped. Echo returns a segment of the path. The segment is escaped if the
-// URL has a RawPath, and otherwise not.
+// parameter returns a path parameter, unescaped. The value that Echo returns is escaped only if the URL has a RawPath.
 func (rc *request) parameter(name string) string {
 	value := rc.Param(name)
 	if rc.Request().URL.RawPath != "" {
@@ -191,7 +190,7 @@ func (rc *request) operationKey(dryRun bool) (string, error) {
 }
 
 // readOperation reads the body and the idempotency key of an operation, and refuses a key that is bound to another
-// tenant. tenant and key are fields of req; the body or the caller sets the tenant.
+// tenant. `tenant` and `key` point to fields of req. The tenant is in the body, or the caller has set it.
 func readOperation[R any](
 	rc *request, req *withDryRun[R], members []body.Member[withDryRun[R]], tenant, key *string,
 ) error {
@@ -232,7 +231,7 @@ func (rc *request) sendBytes(status int, contentType string, text []byte) error 
 // send answers with the JSON of a value, which has a type of the contract.
 func (rc *request) send(status int, value any) error {
 	out := bytes.NewBuffer(rc.out[:0])
-	if err := json.MarshalWrite(out, value, json.Deterministic(true)); err != nil { // sorted maps give stable bytes
+	if err := json.MarshalWrite(out, value, json.Deterministic(true)); err != nil { // equal maps give equal bytes
 		return fmt.Errorf("encode %T: %w", value, err)
 	}
 	return rc.sendBytes(status, typeJSON, out.Bytes())

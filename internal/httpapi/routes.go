@@ -33,7 +33,7 @@ const (
 	everyTenant reach = iota // keys that are bound to a tenant are refused
 	oneTenant                // checkIDs or the handler calls ofTenant before data is changed or returned
 	ownTenant                // the handler shows only the key's tenant
-	noTenant                 // only the catalogue, which all tenants share
+	noTenant                 // no data of a tenant; for example the catalogue, which all tenants share
 )
 
 // methodAny stands for every method, because a gateway may use the method of the forwarded request.
@@ -175,8 +175,8 @@ func (s *Server) pages() []route {
 	}
 }
 
-// idParameters returns the names of the parameters in a path that must be ids. Handlers check the other parameters,
-// and those of an override, whose errors have texts of their own.
+// idParameters returns the names of those path parameters that must be ids. Handlers check all other parameters. They
+// also check the parameters of an override, because these need other error texts.
 func idParameters(path string) []string {
 	others := []string{"gateway", "operation_id", "period_start", "lease_id", "kind", "value", "bits", "day"}
 	path, _, _ = strings.Cut(path, "/overrides/")

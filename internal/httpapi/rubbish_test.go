@@ -85,7 +85,8 @@ func fullBodies() map[string]struct{ method, path, body string } {
 // chargeToRefund is the id of an old charge of acme. The id is valid in every instance of the tests.
 const chargeToRefund = "AQAAAaILBt4KJOtfUfcK4eMEYWNtZQAAAQh0by1yZXNldAACAGQ60EmtpoUVlP60XkGiIyU"
 
-// leaseToRenew is the id of acme's lease of exports with the key to-renew. It is the same in every instance.
+// leaseToRenew is the id of a lease: tenant acme, limit exports, idempotency key to-renew. The id is the same in every
+// instance.
 const leaseToRenew = "IAqjbRj_1NcVeczgxxBbd3f0fijzB7PW8kdKmKlKbTQXMaV-XP0Z9QOm4blub0I65w"
 
 // materials creates the objects that the bodies and paths of fullBodies name.
@@ -128,8 +129,8 @@ func (s *service) materials() {
 // fault is a body with one fault, and the field that the answer must name.
 type fault struct{ body, field string }
 
-// faultsAt returns faults for the value at a path of a body, as the value's schema forbids them. put returns the body
-// with raw as this value.
+// faultsAt returns bodies with a value that the schema forbids at the given path. The function `put` returns the body
+// with `raw` as this value.
 func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string) []fault {
 	var out []fault
 	wrong := func(raws ...string) {

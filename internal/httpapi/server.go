@@ -31,9 +31,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/report/testclock"
 )
 
-// DefaultRequestTimeout is the maximum time of a request. No caller waits longer than five seconds for a refusal, and
-// 0.2 s of these are for the time before and after the handlers. It is longer than each time limit of the packages
-// that the API calls, and ends a request that has used up several of these limits.
+// DefaultRequestTimeout is the maximum time of a request. A caller waits at most 5 s for a refusal. This leaves 0.2 s
+// for the time before and after the handlers. DefaultRequestTimeout is longer than each time limit of the packages
+// that the API calls. It ends a request that has used up several of these limits.
 const DefaultRequestTimeout = 4800 * time.Millisecond
 
 // Config configures a Server. If a field is zero, its default is used.
@@ -44,8 +44,8 @@ type Config struct {
 	// Overrides has the overrides of limits that the gate uses. Required if there are backends.
 	Overrides *override.Store
 
-	// RequestTimeout bounds the time of a request; 0: DefaultRequestTimeout. If an operation is still in progress at
-	// its end, the answer is outcome_unknown.
+	// RequestTimeout bounds the time of a request; 0: DefaultRequestTimeout. If an operation is still in progress
+	// after this time, the answer is outcome_unknown.
 	RequestTimeout time.Duration
 
 	// LegacyHeaders are the older header sets that are sent in addition to the RateLimit headers.

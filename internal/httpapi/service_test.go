@@ -356,8 +356,8 @@ func decoded[T any](a *answer) (v T) {
 	return v
 }
 
-// pages returns the items on all pages of a list, which have at most limit items each; 0: the default. path ends with
-// "?" or "&".
+// pages returns the items on all pages of a list. A page has at most `limit` items, or the default number if `limit`
+// is 0. `path` ends with "?" or "&".
 func pages[T any](s *service, path string, limit int) (all []T) {
 	s.t.Helper()
 	if limit > 0 {
@@ -385,7 +385,7 @@ func (a *answer) number(header string) int64 {
 	return n
 }
 
-// catalogue creates the meters calls and credits, plan basic with 10 calls a month, and tenant acme on this plan.
+// catalogue creates the meters calls and credits, plan basic with 10 calls a year, and tenant acme on this plan.
 func (s *service) catalogue() *service {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "credits", "other"} {
@@ -419,7 +419,7 @@ func (s *service) remaining(tenant, meter string) int64 {
 	return b.Remaining
 }
 
-// state returns a checksum of all stored data. If two checksums are equal, nothing has changed between them.
+// state returns counts and checksums of the stored data. Tests compare two states to notice a change.
 func (s *service) state() string {
 	s.t.Helper()
 	var out string

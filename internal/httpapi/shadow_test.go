@@ -63,7 +63,7 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	demand := func(tenant string, amount int, route, more string) string {
 		return fmt.Sprintf(`{"tenant":%q,"items":[{"meter":"calls","amount":%d}],"route":%q%s}`, tenant, amount, route, more)
 	}
-	for i, status := range []int{200, 200, 200, 429, 429} { // strict would deny from the second, live from the fourth
+	for i, status := range []int{200, 200, 200, 429, 429} { // strict would deny four of them; live denies two
 		s.send("/v1/consume", fmt.Sprint("r", i), demand("acme", 1, "/r", "")).want(status)
 	}
 	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","route":"/r"}`).want(429)
@@ -115,7 +115,7 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	assert.True(t, got.WouldDeny == 3, got)
 }
 
-// A limit in shadow mode counts no denials of a tenant that an exemption exempts from limits.
+// If an exemption exempts a tenant from limits, limits in shadow mode count no denials of this tenant.
 func TestLimitShadow_Exempt_NotCounted(t *testing.T) {
 	t.Parallel()
 	s := newService(t).catalogue()

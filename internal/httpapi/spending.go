@@ -18,11 +18,11 @@ const (
 	// staleMaxMs is the maximum of max_stale_ms. A copy that is older than a day does not show the present state.
 	staleMaxMs = int64(24 * time.Hour / time.Millisecond)
 
-	// remainingStale is the maximum age of the balance in the X-Quota headers when a limit has denied the request.
-	// With it, a flood of denied requests does not reach PostgreSQL.
+	// remainingStale is the maximum age of the balance in the X-Quota headers when a limit has denied the request. So
+	// a flood of denied requests does not reach PostgreSQL.
 	remainingStale = time.Minute
 
-	// dryRunKey is the idempotency key of a dry run that was sent without one. This key is neither looked up nor
+	// dryRunKey is the idempotency key of a dry run that was sent without a key. This key is neither looked up nor
 	// stored.
 	dryRunKey = "dry-run"
 )
@@ -40,7 +40,7 @@ func itemMembers() []body.Member[ledger.Item] {
 	}
 }
 
-// featureMembers returns the members of a check or consume. They have the member feature, and items is optional,
+// featureMembers returns the members of a check or consume. They include `feature`. The member `items` is optional,
 // because a request may have a feature instead of items (see requireDemand).
 func featureMembers(demand []body.Member[gate.Request]) []body.Member[gate.Request] {
 	out := append(slices.Clone(demand), body.Optional("feature", func(d *body.Document, r *gate.Request) { r.Feature = d.ID() }))
@@ -90,7 +90,7 @@ func changeMembers() []body.Member[gate.Request] {
 	}
 }
 
-// atMember returns the member at, the instant for which a dry run is answered.
+// atMember returns the member `at`: the instant for which a dry run is answered.
 func atMember() body.Member[gate.Request] {
 	return body.Optional("at", func(d *body.Document, r *gate.Request) { r.At = d.Instant() })
 }
@@ -201,8 +201,8 @@ func (rc *request) writeLimits(verdicts []gate.LimitVerdict, degraded bool, err 
 	}
 }
 
-// writeRemaining writes the X-Quota headers of a consume that was denied by limits, before its balance was read. If
-// the balance cannot be read without a long wait, it writes nothing.
+// writeRemaining writes the X-Quota headers of a consume that limits have denied. The consume did not read its
+// balance. If the balance cannot be read without a long wait, writeRemaining writes nothing.
 func (s *Server) writeRemaining(rc *request, refused *gate.Debited) {
 	ask, stale := rc.gateRequest, remainingStale
 	ask.MaxStale = &stale

@@ -47,8 +47,8 @@ func (s *Server) getStatement(rc *request) error {
 	return rc.send(http.StatusOK, answers.Statement(statement))
 }
 
-// statementNamed returns the function that reads the statement of the period in the path. The path has the start of
-// the period, current, last, or at:<time>.
+// statementNamed returns the function that reads the statement of the period in the path. The argument `name` is the
+// start of the period, `current`, `last`, or `at:<time>`.
 func (s *Server) statementNamed(name string) (func(ctx context.Context, tenant, meter, subject string) (*history.Statement, error), error) {
 	switch name {
 	case "current":

@@ -190,7 +190,7 @@ func TestListBalances_OfSubject(t *testing.T) {
 		owners[e.Subject] = true
 		assert.False(t, e.Subject != "u1" && e.OperationSubject != "u1", e)
 	}
-	if !owners["u1"] || !owners[""] { // the use of u1 under its cap, and of the tenant
+	if !owners["u1"] || !owners[""] { // entries of the cap of u1, and of the tenant's balance
 		t.Errorf("%+v", entries.Items)
 	}
 	var statement client.Statement
@@ -294,8 +294,8 @@ func (s *service) dimensioned() {
 	})
 }
 
-// The sum of the use over a dimension equals the use without it. This holds for debits, captures, overage and
-// refunds. A capture has the dimension's value of its hold.
+// The sum of the use over all values of a dimension equals the total use. This holds for debits, captures, overage and
+// refunds. A capture has the same value of the dimension as its hold.
 func TestUsage_ByDimension_FootsWithTheTotal(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

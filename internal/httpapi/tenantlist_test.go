@@ -110,8 +110,8 @@ func TestTenants_Near_TopUpsCount(t *testing.T) {
 	bound := s.newKey(`{"name":"n","scopes":["read"],"tenant":"a"}`)
 	page := decoded[client.TenantList](s.as(bound, "GET", "/v1/tenants?near=80", "").want(200))
 	assert.True(t, len(page.Items) == 1 && page.Items[0].Standing.Percent == 85, page)
-	// After a month no balance was rolled. The periods of calls have ended, and nothing is used in the next periods.
-	// The credits have no end.
+	// A month has passed, and no balance was rolled. The periods of calls have ended, and nothing is used in the next
+	// periods. The credits have no end.
 	s.advance("32d")
 	s.wantTenants("near=1&meter=calls")
 	s.wantTenants("near=80", "c:credits:10/0")

@@ -16,7 +16,7 @@ import (
 // metadataMembers is the prefix of those query parameters that filter by a member of metadata.
 const metadataMembers = "metadata."
 
-// ofTenant is the text in errors for the state that an If-Match on a tenant requires.
+// ofTenant is the argument of ifMatch for a tenant. It names the state of a tenant in errors.
 const ofTenant = "tenant, its version"
 
 // putTenant creates or replaces the tenant in the path. With If-Match it only replaces a tenant.

@@ -120,7 +120,7 @@ func TestPatchTenant_WrongOverride_400(t *testing.T) {
 		assert.Equal(t, "plan", p.Errors[0].Field, p)
 	})
 	s.patch(`{"plan":"lean","overrides":{"credits":null}}`).want(200)
-	s.patch(`{"overrides":{` + strings.Join(many[:99], ",") + `}}`).refused("overrides.m98") // the maximum, of unknown meters
+	s.patch(`{"overrides":{` + strings.Join(many[:99], ",") + `}}`).refused("overrides.m98") // the maximum number, for unknown meters
 }
 
 func TestPatchTenant_DryRun_AnswersLikePatch(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// rewind moves all stored times into the past, as if the time by had passed. It adds a few seconds: the id of an
-// allowance contains the start of its period, and after a move by whole periods, a new allowance would have the id of
-// an old one.
+// rewind moves all stored times into the past, as if the duration `by` had passed. It adds a few seconds to `by`,
+// because the id of an allowance contains the start of its period. After a move by whole periods, a new allowance
+// would have the id of an old one.
 func (s *service) rewind(by time.Duration) {
 	s.t.Helper()
 	by += 7 * time.Second
@@ -51,8 +51,8 @@ func (s *service) balance(meter, subject string) (b client.Balance) {
 	return b
 }
 
-// statement returns the statement of a period. It fails the test if the sums of the statement do not result in its
-// closing balance.
+// statement returns the statement of a period. It fails the test unless the opening balance and the changes add up to
+// the closing balance.
 func (s *service) statement(meter string, start time.Time) (got client.Statement) {
 	s.t.Helper()
 	s.call("GET", "/v1/tenants/acme/statements/"+meter+"/"+startOf(start), "").want(200).into(&got)

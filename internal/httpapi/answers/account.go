@@ -97,8 +97,8 @@ func Key(k *access.Key) client.Key {
 	}
 }
 
-// NewKey returns an API key that was just created, or whose secret was just replaced, with its secret. No other
-// answer has the secret.
+// NewKey returns an API key with its secret, in the contract's type. The key is new, or its secret was just replaced.
+// No other answer has the secret.
 func NewKey(k *access.Key, secret string) client.CreatedKey {
 	return client.CreatedKey{
 		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, Secret: secret,
@@ -120,7 +120,7 @@ func AuditLine(r *auditlog.Recorded) client.AuditLine {
 	}
 }
 
-// sourceTotal is the text in the column source for the rows of a CSV statement that have totals. No grant has this
+// sourceTotal is the text in the column `source` of those rows of a CSV statement that have totals. No grant has this
 // source.
 const sourceTotal = "total"
 

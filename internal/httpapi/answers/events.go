@@ -16,7 +16,8 @@ func Webhook(w *webhooks.Webhook) client.WebhookEndpoint {
 	}
 }
 
-// NewWebhook returns a webhook that was just created, or whose secret was just replaced, with its secret.
+// NewWebhook returns a webhook with its secret, in the contract's type. The webhook is new, or its secret was just
+// replaced.
 func NewWebhook(w *webhooks.Webhook, secret string) client.NewWebhookEndpoint {
 	shown := Webhook(w)
 	return client.NewWebhookEndpoint{
@@ -45,7 +46,7 @@ func Event(e *events.Listed) client.Event {
 	}
 }
 
-// WebhookTest returns the outcome of a test call of a webhook's receiver.
+// WebhookTest returns the outcome of a test call to a webhook's receiver.
 func WebhookTest(message string, out webhooks.Outcome) client.WebhookTest {
 	return client.WebhookTest{
 		MessageID: message, Delivered: out.Error == "", LatencyMs: out.Latency.Milliseconds(), StatusCode: out.Status,

@@ -47,9 +47,9 @@ func Tag(f *catalog.File) (string, error) {
 	return `"` + hex.EncodeToString(sum[:16]) + `"`, nil
 }
 
-// Expect returns a function that compares a stored catalogue with the ETags in seen, the values of the header or
-// field named field. The function returns an error if seen has several tags, or one that is not the catalogue's. If
-// seen is empty, Expect returns nil.
+// Expect returns a function that compares the ETag of a stored catalogue with `seen`, the values of a header or field.
+// The argument `field` is the name of this header or field. The function returns an error unless `seen` has exactly
+// one value, the ETag of the catalogue. If `seen` is empty, Expect returns nil.
 func Expect(field string, seen []string) func(*catalog.File) error {
 	if len(seen) == 0 {
 		return nil
@@ -75,8 +75,8 @@ func blocksOf(f *catalog.File) ([]raw, error) {
 	return blocks, nil
 }
 
-// byID returns objects as JSON, keyed by their ids. The JSON does not have the field named self, which would repeat
-// the id.
+// byID returns objects as JSON, keyed by their ids. The argument `self` is the name of the field with the id. The JSON
+// omits this field, because it would repeat the key.
 func byID[T any](objects []T, self string, id func(*T) string) (map[string]raw, error) {
 	out := make(map[string]raw, len(objects))
 	for i := range objects {

@@ -38,7 +38,7 @@ func AppendTimeOrNull(b []byte, t time.Time) []byte {
 	return AppendTime(b, t)
 }
 
-// AppendField appends name and the integer n. name is the JSON text between the value before and n, for example
+// AppendField appends `name` and the integer n. `name` is the JSON text between the previous value and n, for example
 // `,"limit":`.
 func AppendField(b []byte, name string, n int64) []byte {
 	b = append(b, name...)
@@ -58,7 +58,7 @@ func AppendTimeField(b []byte, name string, t time.Time) []byte {
 	return AppendTime(append(b, name...), t)
 }
 
-// AppendList appends the elements of a list, separated by commas. one appends an element.
+// AppendList appends the elements of a list, separated by commas. The function `one` appends one element.
 func AppendList[T any](b []byte, list []T, one func([]byte, *T) []byte) []byte {
 	for i := range list {
 		if i > 0 {
@@ -124,7 +124,8 @@ func appendDraw(b []byte, d *ledger.Draw) []byte {
 }
 
 // appendOverflow appends the units of an item that another meter paid for, their price, and how the cost was rounded.
-// appendDebitedItem calls it only if the price is for several units: only such a cost can be rounded.
+// appendDebitedItem calls appendOverflow only if the price is for several units, because only then the cost may be
+// rounded.
 func appendOverflow(b []byte, it *ledger.ItemResult) []byte {
 	paid, meter, cost := it.Overflow, "", int64(0)
 	for i := range it.Draws {

@@ -106,7 +106,7 @@ func (c *call) enter(ctx context.Context, md metadata.MD) error {
 	case 0:
 	case 1:
 		authorization = keys[0]
-	default: // a proxy may have checked another key than this server would
+	default: // a proxy may have checked one key, and this server would check another
 		return invalid("authorization", "must appear once")
 	}
 	key, err := c.server.cfg.Keys.Authenticate(ctx, authorization, c.peer.Addr, c.started)

@@ -16,9 +16,8 @@
 //  2. The limits of one descriptor are charged together or not at all. Each descriptor is charged independently: if
 //     one descriptor is over limit, the charges of the other descriptors remain.
 //  3. Some refusals are answered as over limit and not as an error, because a proxy that fails open lets errors pass.
-//     These are refusals of a blocked caller and of a suspended tenant. They are also refusals of a value that a
-//     client can make invalid, such as a path that is too long. If Redis does not answer, they are the refusals of a
-//     rule that refuses then.
+//     This applies if the caller is blocked, if the tenant is suspended, or if a client may have made a value invalid,
+//     such as a path that is too long. It also applies if Redis does not answer, and a limit then refuses requests.
 //  4. The limits of a request without a valid key are not charged. A key that is bound to a tenant charges only that
 //     tenant.
 //  5. The numbers of streams, the sizes of messages and headers, and the times have bounds, even before a caller has

@@ -12,10 +12,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// refusal is an error of the gate in the form in which Envoy is answered.
+// refusal is an error of the gate in the form of an answer to Envoy.
 type refusal struct {
 	over     bool          // the request must not pass
-	wait     time.Duration // the time until the same request may pass; 0: unknown, or it never may
+	wait     time.Duration // the time until the same request may pass; 0: unknown, or never
 	violated []string
 }
 

@@ -22,7 +22,8 @@ const (
 )
 
 // valueMax is the maximum length in bytes of a problem, or of a charge's id, in a header. By default, gateways accept
-// 4 to 8 KiB of headers. A usual problem has a tenth of valueMax, and so has the id of a charge of two limits.
+// 4 to 8 KiB of headers. A usual problem has a tenth of this length. The id of a charge of two limits also has a
+// tenth.
 const valueMax = 3 << 10
 
 // Envoy sends the path PrefixEnvoy, followed by the path of the forwarded request.
@@ -33,10 +34,10 @@ const (
 
 // Gateway describes a kind of proxy: how it describes the forwarded request, and which form of answer it needs.
 type Gateway struct {
-	// uri and method are the names of the headers with the URI and the method of the forwarded request. This gateway
-	// itself sets the first header of each list, and replaces a header with that name that the client sent. The other
-	// headers are read only if the first is missing. If uri is nil, the gateway sends the URI in the request line,
-	// after the path of the endpoint.
+	// uri and method are the names of the headers with the URI and the method of the forwarded request. The gateway
+	// itself sets the first header of each list, and overwrites the client's header of the same name. The other
+	// headers are read only if the first header is missing. If uri is nil, the gateway sends the URI in the request
+	// line, after the path of the endpoint.
 	uri, method []string
 
 	// hides is true if the gateway passes only the statuses 401 and 403 to clients, and no bodies.
@@ -55,7 +56,7 @@ func Gateways() map[string]*Gateway {
 	}
 }
 
-// HasQuery reports whether the request that the gateway sends has the query of the forwarded request in its own URL.
+// HasQuery reports whether the URL of the gateway's own request contains the query of the forwarded request.
 func (g *Gateway) HasQuery() bool { return g.uri == nil }
 
 // Pass adds the id of the charge to the answer for a request that may pass. If the id is longer than valueMax, Pass

@@ -12,10 +12,10 @@ import (
 // operation.
 const operationPrefix = "gw-"
 
-// OperationKey returns the idempotency key of the operation. It begins with operationPrefix. After the prefix it has
-// the given key, a hash of the given key if that is too long, or a random text if given is empty. It never uses an
-// X-Request-Id: many gateways pass on the X-Request-Id of a client, and a client that repeats a key is not charged
-// again.
+// OperationKey returns the idempotency key of the operation: operationPrefix, followed by the given key. Instead of a
+// key that is too long, its hash follows. Instead of an empty key, a random text follows. An X-Request-Id is never
+// used as the key. Many gateways pass on the X-Request-Id of a client, and a client that repeated it would not be
+// charged again.
 func OperationKey(given string, random func() string) string {
 	switch {
 	case given == "":

@@ -9,7 +9,7 @@ import (
 )
 
 // Proxies is the set of peers that may name the addresses of their clients in headers. Any client can write
-// X-Forwarded-For, so only those hops in it are used that trusted proxies wrote.
+// X-Forwarded-For, so only the hops that trusted proxies wrote are used.
 type Proxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
@@ -28,7 +28,7 @@ func NewProxies(trusted []netip.Prefix, log *slog.Logger) *Proxies {
 
 // Client returns the address of r's client, or no address if the connection has none.
 //
-// If the peer is not trusted, it is the address of the peer. If the peer is trusted, it is the last hop in
+// If the peer is not trusted, the client is the peer. If the peer is trusted, the client is the last hop in
 // X-Forwarded-For that is not trusted, or X-Real-IP if X-Forwarded-For is missing. The search goes from the last hop
 // to the first. At a hop that cannot be parsed, the search ends with the hop that was read before.
 func (p *Proxies) Client(r *http.Request) netip.Addr {

@@ -34,7 +34,8 @@ const (
 
 const (
 	// uriMax is the longest request line that nginx accepts by default, in bytes. Longer URIs are refused and not
-	// truncated. Otherwise a client could add a long prefix, so that the part that a rule matches is cut off.
+	// truncated. If URIs were truncated, a client could add a long prefix, and the part that a rule matches would be
+	// cut off.
 	uriMax     = 8 << 10
 	mustFitURI = "must be at most 8192 bytes"
 )
@@ -103,7 +104,7 @@ type headerReader struct {
 	faults body.Faults
 }
 
-// first returns the value and the name of the first header among names that is set.
+// first returns the value and the name of the first header in `names` that is set.
 func (r *headerReader) first(names []string) (value, name string) {
 	for _, name := range names {
 		if value := r.one(name); value != "" {
@@ -127,7 +128,8 @@ func (r *headerReader) one(name string) string {
 	return values[0]
 }
 
-// text returns the value of a header. If check refuses the value, text records a fault with the message must.
+// text returns the value of a header. If `check` returns false for the value, text records a fault with the message
+// `must`.
 func (r *headerReader) text(name string, check func(string) bool, must string) string {
 	value := r.one(name)
 	if value != "" && !check(value) {
@@ -159,8 +161,8 @@ func (r *headerReader) require(names ...string) {
 	}
 }
 
-// refuseUnknown records a fault for each X-Quota header that no request has. If it ignored a misspelt X-Quota-Amount,
-// the amount would be 1. It ignores the X-Quota headers of answers, which a gateway may have added.
+// refuseUnknown records a fault for each unknown X-Quota header. If a misspelt X-Quota-Amount were ignored, the amount
+// would be 1. The X-Quota headers of answers are no faults, because a gateway may have added them.
 func (r *headerReader) refuseUnknown() {
 	for name := range r.header {
 		if strings.HasPrefix(name, "X-Quota-") && !isQuotaHeader(name) {

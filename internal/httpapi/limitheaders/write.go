@@ -19,9 +19,9 @@ const (
 	// the size of headers.
 	namedMax = 5
 
-	// If a window denied the request, Retry-After is longer by a random time. Otherwise all clients that the window
-	// denied would return at the same instant. This time is at most 1/jitterPart of the wait and at most jitterMax: a
-	// minute is enough to spread them, and a tenth of the wait until midnight could be two hours.
+	// If a window denied the request, a random time is added to Retry-After. Otherwise all denied clients would return
+	// at the same instant. The random time is at most 1/jitterPart of the wait and at most jitterMax: a minute is
+	// enough to spread the clients, and a tenth of the wait until midnight could be two hours.
 	jitterPart = 10
 	jitterMax  = time.Minute
 )
@@ -84,8 +84,8 @@ type Writer struct {
 // Write sets the RateLimit headers for the enforced limits among verdicts, with the most restrictive limit first. It
 // returns the largest t that it sent: Retry-After must be at least this t.
 //
-// If a limit denied the request, only those limits have a t that denied it and will allow it later. The client need
-// not know when the other limits refill.
+// If limits denied the request, only the limits that denied it and will allow it later have a t. The client need not
+// know when the other limits refill.
 func (w *Writer) Write(h http.Header, verdicts []gate.LimitVerdict) time.Duration {
 	enforced := make([]*gate.LimitVerdict, 0, 8)
 	for i := range verdicts {
@@ -126,8 +126,8 @@ func (w *Writer) Write(h http.Header, verdicts []gate.LimitVerdict) time.Duratio
 	return longest
 }
 
-// WriteMode sends a header that says that limits were decided without Redis. Meanwhile a limit with the policy "open"
-// has no verdict.
+// WriteMode sends a header that says that limits were decided without Redis. Without Redis, a limit with the policy
+// "open" has no verdict.
 func WriteMode(h http.Header, degraded bool) {
 	if degraded {
 		set(h, headerMode, "local")

@@ -116,7 +116,8 @@ func (d *Document) Serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// names reports whether an If-None-Match header with these values names etag. An ETag has no comma.
+// names reports whether the values of an If-None-Match header include etag. The values are split at commas, because no
+// ETag of this package has a comma.
 func names(values []string, etag string) bool {
 	for _, part := range strings.Split(strings.Join(values, ","), ",") {
 		if part = strings.TrimSpace(part); part == "*" || strings.TrimPrefix(part, "W/") == etag {
