@@ -129,8 +129,8 @@ func (a *API) text(ctx context.Context, r *call, options []Option) ([]byte, erro
 	return got.body, nil
 }
 
-// pages returns an iterator over the items of all pages, from the page at cursor on. The function `next` reads one
-// page.
+// pages returns an iterator over the items of all pages, starting with the page at `cursor`. The function `next` reads
+// one page.
 func pages[T any](next func(cursor string) ([]T, *string, error), cursor string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := cursor; ; {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// service is a server that answers each request with the next of answers. After the last one, it repeats it. It
-// records the requests.
+// service is a server that answers each request with the next handler in `answers`, and then repeats the last handler.
+// It records the requests.
 type service struct {
 	*httptest.Server
 

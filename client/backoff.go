@@ -22,8 +22,7 @@ type Backoff struct {
 	// means 100 ms.
 	Base time.Duration
 
-	// Cap is the largest maximum of the random part. The random part is added to the service's Retry-After. 0 means
-	// 10 s.
+	// Cap bounds the maximum of the random part. The random part is added to the service's Retry-After. 0 means 10 s.
 	Cap time.Duration
 
 	// Random returns a number in [0, n). It must be safe for concurrent use. nil means rand.Int64N.
@@ -33,9 +32,9 @@ type Backoff struct {
 // Wait returns the wait before a retry. The first retry has number 1. The argument `after` is the service's
 // Retry-After, or 0 if the response has none.
 //
-// The wait is this time plus a random time ("full jitter"). The maximum of this random time doubles with each retry,
-// up to Cap. So no caller retries before the time of Retry-After has passed, and callers with the same Retry-After
-// retry at different times.
+// The wait is `after` plus a random time ("full jitter"). The maximum of the random time doubles with each retry, up
+// to Cap. So no caller retries before the time of Retry-After has passed, and callers with the same Retry-After retry
+// at different times.
 func (b Backoff) Wait(retry int, after time.Duration) time.Duration {
 	base, limit, random := b.Base, b.Cap, b.Random
 	if base <= 0 {

@@ -102,8 +102,8 @@ func (a *API) attempts(outer context.Context, r *call, o *callOptions, target st
 	}
 }
 
-// saysNothing reports whether an answer with this code leaves open what happened to an earlier attempt. That attempt
-// may have taken effect, but its answer was lost.
+// saysNothing reports whether an answer with this code says nothing about an earlier attempt. The earlier attempt may
+// have taken effect, although its answer was lost.
 func saysNothing(code ProblemCode) bool {
 	switch code {
 	case ProblemCodeRateLimited, ProblemCodeQueueFull, ProblemCodeUnavailable, ProblemCodeOutcomeUnknown, CodeNotTheService:

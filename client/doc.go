@@ -38,8 +38,8 @@
 //  1. A request is sent again only if it then takes effect once. Therefore all attempts have the same Idempotency-Key
 //     and the same body, or the method is idempotent.
 //  2. No wait is shorter than the Retry-After of the response before it.
-//  3. Retries are at most a tenth of the requests, and ten more. So a Client or a Retrier does not multiply the load
-//     if every request fails.
+//  3. The number of retries is at most a tenth of the number of requests, plus ten. So a Client or a Retrier does not
+//     multiply the load if every request fails.
 //  4. Retrier.Do returns the result of the last attempt, or the context's error. It reads and closes all other
 //     response bodies, so that their connections can be reused.
 //  5. A LocalUnits charges each granted unit once, if its process is not killed and the balance covers the unit. An
@@ -47,14 +47,15 @@
 //     refusal.
 //  6. A LocalUnits has at most four holds. It grants only held units, except while the service is away: then it may
 //     also grant up to UnbackedMax units that are not held.
-//  7. OutcomeUnknown of an Error is true if its operation may have taken effect. If it is false, nothing was charged.
+//  7. OutcomeUnknown of an Error is true if the operation may have taken effect. If OutcomeUnknown is false, nothing
+//     was charged.
 //  8. Only calls without a decision fail open. A call does not fail open if it is denied, if its key is wrong, or if
 //     its context has ended.
 //
 // # Clock
 //
-// Waits use the process's monotonic clock. A Retry-After date is compared with the Date header of the same response.
-// A LocalUnits uses the monotonic clock, and of the service's times only their differences. A Webhook compares a
+// Waits use the process's monotonic clock. A Retry-After date is compared with the Date header of the same response. A
+// LocalUnits uses the monotonic clock. It uses only differences between times of the service. A Webhook compares a
 // delivery's time with the wall clock.
 //
 // # Concurrency

@@ -36,7 +36,7 @@ type Error struct {
 	cause error
 }
 
-// Errors for errors.Is that each stand for several codes.
+// Errors for errors.Is. Each of them stands for several codes.
 var (
 	// ErrDenied stands for 402, and for 429 because of a balance or a limit. Nothing was charged. The call may
 	// succeed after a payment or a wait.

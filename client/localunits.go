@@ -172,7 +172,7 @@ type LocalStats struct {
 	Captured  int64 // charged by captures of holds
 	Debited   int64 // charged by debits, because their hold had ended or they had no hold
 	Shortfall int64 // granted, but not covered by the balance when they were debited
-	Uncharged int64 // granted and not charged yet; if the process crashes now, never charged
+	Uncharged int64 // granted and not charged yet; if the process crashes now, they are never charged
 	Held      int64 // held and not granted yet
 	Requests  int64 // number of requests to the service
 }
@@ -300,8 +300,9 @@ func (l *LocalUnits) take(n int64) error {
 	return nil
 }
 
-// short answers a Take of n units for which missing units are not held. While the service is away, it may grant the n
-// units without a hold (UnbackedMax). Otherwise it returns a *LocalDenial.
+// short answers a Take of n units if the process holds too few. The argument `missing` is the number of units that it
+// lacks. While the service is away, short may grant the n units without a hold (UnbackedMax). Otherwise it returns a
+// *LocalDenial.
 func (l *LocalUnits) short(n, missing int64, now time.Duration) error {
 	l.sizing.miss(missing)
 	l.askForUnits(now)

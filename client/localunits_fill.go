@@ -124,8 +124,8 @@ func (l *LocalUnits) answered(h *localHold, a *opAnswer) int64 {
 	return 0
 }
 
-// deny records the service's denial. For deniedPause, takes for which too few units are held get this denial. The
-// caller holds the lock.
+// deny records the service's denial. During deniedPause, a Take gets this denial if too few units are held. The caller
+// holds the lock.
 func (l *LocalUnits) deny(a *opAnswer) {
 	l.denial = &LocalDenial{Reason: ErrExhausted, Status: a.status, Code: a.Code, Detail: a.Detail, RetryAfter: a.after}
 	l.deniedUntil = l.now() + deniedPause

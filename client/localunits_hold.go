@@ -8,10 +8,10 @@ type localHold struct {
 	size     int64         // held units; 0 if it is not known whether the hold exists
 	taken    int64         // units granted by Take; at most size
 	captured int64         // units captured by answered captures; at most taken
-	asked    int64         // captured, and the units of the capture that is not answered
-	since    time.Duration // when the first taken unit that is not in asked was taken
+	asked    int64         // captured, plus the units of the capture that is not answered yet
+	since    time.Duration // when the first of the taken units that are not in asked was taken
 	renew    time.Duration // when the hold must be extended
-	old      time.Duration // from then on, its units do not count when more units are requested
+	old      time.Duration // from then on, more units are requested as if this hold had none
 	stop     time.Duration // from then on no units are granted, so that there is time to capture
 	reset    time.Duration // end of the period that pays for the hold; 0: no end
 	touched  bool          // units were taken since the hold was created or extended
@@ -20,8 +20,7 @@ type localHold struct {
 	op       *operation    // the operation that is not answered yet; nil: none
 }
 
-// lasts sets the times at which the hold is extended and at which takes stop. The service keeps the hold at least
-// until end.
+// lasts sets the times renew, old and stop of a hold. The service keeps the hold at least until the time `end`.
 func (h *localHold) lasts(end, ttl time.Duration) {
 	h.renew, h.old, h.stop = end-ttl/2, end-ttl/3, end-ttl/6
 }
@@ -57,7 +56,8 @@ const (
 	actionExtend         // keep the hold for another TTL
 )
 
-// next returns the next action on the hold. If it is actionWait, next must be called again at the time due.
+// next returns the next action on the hold. If the action is actionWait, the caller must call next again at the time
+// `due`.
 //
 // A hold is ended if all its units are taken, or if the service would soon end it. After half of its TTL, a hold in
 // use is extended, and a hold that is not in use is released. A hold is not extended beyond the end of the period
@@ -92,7 +92,7 @@ type sizing struct {
 	min, max int64
 
 	chunk     int64         // size of the last hold
-	missing   int64         // the most units that a Take since the last hold lacked
+	missing   int64         // the largest number of units that a Take lacked since the last hold
 	remaining int64         // remaining units of the balance in the last answer
 	known     bool          // whether remaining is known
 	rate      float64       // taken units per second, an average
@@ -134,8 +134,8 @@ func (s *sizing) cut(want int64) int64 {
 	return s.chunk
 }
 
-// smaller returns the size of a smaller hold after the service has denied a hold because only available units remain.
-// It returns 0 if a smaller hold is not useful.
+// smaller returns the size of a smaller hold, after the service has denied a hold because too few units remain. The
+// argument `available` is the number of remaining units. If a smaller hold is not useful, smaller returns 0.
 func (s *sizing) smaller(available int64) int64 {
 	if available < 1 || available < s.missing || available >= s.chunk {
 		return 0

@@ -77,7 +77,7 @@ func (l *LocalUnits) nextOperation() (h *localHold, op *operation, due time.Dura
 	return nil, nil, max(due, 0)
 }
 
-// retryNow makes the next attempt of all unanswered operations due at once. The caller holds the lock.
+// retryNow lets the next attempts of all unanswered operations start at once. The caller holds the lock.
 func (l *LocalUnits) retryNow() {
 	for _, h := range l.holds {
 		if h.op != nil {
@@ -137,8 +137,8 @@ func (l *LocalUnits) newDebit() *operation {
 // done records the service's answer to an operation on a hold, or to a debit if h is nil.
 func (l *LocalUnits) done(h *localHold, op *operation, a *opAnswer) {
 	if a.refused() && (h == nil || !a.ended() && !a.exhausted()) {
-		// Only an operator can remove this refusal, for example of a revoked key or a suspended tenant. The operation
-		// is sent again after the waits of Backoff.
+		// Only an operator can remove the cause of this refusal, for example a revoked key or a suspended tenant. The
+		// operation is sent again after the waits of Backoff.
 		l.postpone(op, a.after)
 		return
 	}

@@ -142,7 +142,7 @@ func repeatable(req *http.Request) bool {
 	}
 }
 
-// addBudget adds what one request adds to the retry budget: a tenth of a retry.
+// addBudget adds a tenth of a retry to the retry budget. It is called once for each request.
 func (r *Retrier) addBudget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -43,7 +43,7 @@ type WebhookError struct{ Reason string }
 
 func (e *WebhookError) Error() string { return "quotasvc: the delivery is not genuine: " + e.Reason }
 
-// Webhook verifies deliveries as Standard Webhooks defines it (https://www.standardwebhooks.com). The headers are
+// Webhook verifies deliveries by the rules of Standard Webhooks (https://www.standardwebhooks.com). The headers are
 // webhook-id, webhook-timestamp and webhook-signature. The signature is the HMAC-SHA256 of id.timestamp.body. A
 // Webhook is safe for concurrent use.
 type Webhook struct {

@@ -47,8 +47,9 @@ func PeerIP(r *http.Request) string {
 	return host
 }
 
-// Wrap returns a handler that charges each request before the handler `next` serves it. It refunds the units if
-// `next` panics, or if it answers with a status for which Rules.Refund returns true (by default 500 or more).
+// Wrap returns a handler that charges each request before the handler `next` serves it. It refunds the units if `next`
+// panics before it answers, or if it answers with a status for which Rules.Refund returns true (by default 500 or
+// more).
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, err := Decide(r.Context(), m.client, &m.options.Rules, r, Seen{Method: r.Method, Path: r.URL.Path})

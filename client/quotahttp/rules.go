@@ -23,7 +23,7 @@ const (
 // ErrNotCounted is the error that Tenant returns for requests that are served uncharged, such as health checks.
 var ErrNotCounted = errors.New("the request is not counted")
 
-// Rules say what a request costs and which tenant pays. R is the type that the framework has for a request.
+// Rules say what a request costs and which tenant pays. R is the framework's type of a request.
 type Rules[R any] struct {
 	Meter     string         // the meter; required unless MeterFunc is set
 	MeterFunc func(R) string // returns the meter of a request; instead of Meter
@@ -45,7 +45,7 @@ type Rules[R any] struct {
 	IdempotencyKey func(R) string
 
 	FailOpen *bool                 // pass uncharged while the service does not decide; nil: the client's FailOpen
-	Refund   func(status int) bool // whether to refund; nil: from 500 on. A client that breaks off its request pays
+	Refund   func(status int) bool // whether to refund; nil: 500 or more. A client that aborts its request pays
 
 	Timeout  time.Duration // maximum time of one attempt; 0 means 2 s
 	Deadline time.Duration // maximum time of the decision with its retries; 0 means 5 s
@@ -125,8 +125,8 @@ func call[R, T any](f func(R) T, req R) (none T) {
 	return f(req)
 }
 
-// routeOf returns a path in the form that the contract allows for a route: only visible ASCII characters, and at most
-// maxRoute.
+// routeOf returns a path in the form that the contract allows for a route: only printable ASCII characters, and at
+// most maxRoute of them.
 func routeOf(path string) string {
 	var b strings.Builder
 	for _, r := range path {
