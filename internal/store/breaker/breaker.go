@@ -52,8 +52,8 @@ func (b *Breaker) Suspect() {
 	}
 }
 
-// Served reports that the server has just answered a request. If a probe began before this report and fails, it does
-// not open the breaker.
+// Served reports that the server has just answered a request. If a probe that began before this report fails, the
+// failure does not open the breaker.
 func (b *Breaker) Served() { b.served.Store(time.Now().UnixNano()) }
 
 // Stop ends the probes. An open breaker stays open.

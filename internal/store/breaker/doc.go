@@ -7,11 +7,11 @@
 //
 // # Invariants
 //
-//  1. A suspicion alone does not open the breaker. It opens when a probe has failed and no caller got an answer
-//     during the probe. So neither one lost connection nor a server that is too busy for new connections counts as an
-//     outage.
-//  2. While the breaker is open, it probes again after each pause Every. It closes when a probe succeeds, or when a
-//     caller gets an answer during a probe.
+//  1. A suspicion alone does not open the breaker. The breaker opens when a probe has failed and no caller got an
+//     answer during the probe. So one lost connection is no outage. A server that is only too busy for new
+//     connections is no outage either.
+//  2. While the breaker is open, it probes again and again, with the pause Config.Every between probes. It closes when
+//     a probe succeeds, or when a caller gets an answer during a probe.
 //  3. Without a suspicion there are no probes. Then a call of the server costs one atomic read and one atomic write.
 //
 // # Clock

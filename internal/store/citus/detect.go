@@ -25,7 +25,7 @@ type Cluster struct {
 	Groups  *Groups
 }
 
-// NotPlacedError reports that the database has the extension citus and that some tables do not have their place.
+// NotPlacedError reports that the database has the extension citus, and that some tables are not in their place.
 type NotPlacedError struct {
 	Tables []string
 }
@@ -37,8 +37,8 @@ func (e *NotPlacedError) Error() string {
 
 const selectExtension = "SELECT extversion FROM pg_extension WHERE extname = 'citus'"
 
-// selectPlaces returns those of the tables $1 that exist, each with its place. Citus also lists a local table to
-// which a foreign key refers. Such a table counts as local.
+// selectPlaces returns the tables in $1 that exist, each with its place. Citus also has an entry for a local table if
+// a foreign key refers to the table. Such a table counts as local.
 const selectPlaces = `SELECT t.name, CASE WHEN p.partmethod = 'h' THEN 'distributed' WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'reference' ELSE 'local' END
 	FROM unnest($1::text[]) AS t (name)
 	JOIN pg_class c ON c.oid = to_regclass(t.name)
@@ -73,7 +73,7 @@ func Detect(ctx context.Context, db Querier) (*Cluster, error) {
 	return c, c.Groups.Refresh(ctx, db)
 }
 
-// IsDistributed reports whether the database has the extension citus and its table tenants is distributed.
+// IsDistributed reports whether the database has the extension citus and a distributed table "tenants".
 func IsDistributed(ctx context.Context, db Querier) (bool, error) {
 	var version string
 	switch err := db.QueryRow(ctx, selectExtension).Scan(&version); {

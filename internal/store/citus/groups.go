@@ -18,7 +18,7 @@ type Groups struct {
 // shard is a shard of the table balances. The shards of the other tables have the same ranges of hashes.
 type shard struct {
 	ID   int64
-	From int32 // smallest hash of the shard; its largest is just below the smallest hash of the next shard
+	From int32 // smallest hash of the shard; its hashes end just before From of the next shard
 
 	Host string // host of the node that holds the shard; empty: only the coordinator can be used
 	Port int32
@@ -59,7 +59,7 @@ func (g *Groups) Of(tenant string) int {
 	return max(at, 0)
 }
 
-// Shard returns the id of the shard of the table balances in which the tenant is. It returns 0 if there are no
+// Shard returns the id of the shard that has the tenant's rows of the table balances. It returns 0 if there are no
 // shards.
 func (g *Groups) Shard(tenant string) int64 {
 	shards := g.shards.Load()

@@ -11,7 +11,7 @@
 //
 // # Clock
 //
-// Names in Redis expire by Redis's clock, names in the process by the process's clock.
+// Names in Redis expire by Redis's clock. Names in a process expire by the clock of that process.
 //
 // # Failure
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// localMax bounds the names in a process. So many names take about 10 MB.
+// localMax bounds the names in a process. This number of names takes about 10 MB.
 const localMax = 65_536
 
 // Names stores texts under names. It is safe for concurrent use.

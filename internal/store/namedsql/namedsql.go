@@ -15,15 +15,15 @@ const (
 	Citus Target = true  // PostgreSQL with Citus, whose tables are distributed
 )
 
-// A line that begins with citusLine is part of the statement on Citus only, without citusLine. A line that ends with
-// plainLine is part of the statement on PostgreSQL only.
+// A line that begins with citusLine belongs to the statement only on Citus. A line that ends with plainLine belongs to
+// the statement only on PostgreSQL. Load removes both marks.
 const (
 	citusLine = "-- citus: "
 	plainLine = " -- plain"
 )
 
-// Must is Load for the embedded files of a package. It panics if Load fails. That cannot happen at run time: the files
-// are part of the program, and a test loads them.
+// Must is like Load, but panics if Load would fail. It is for the embedded files of a package. They are part of the
+// program and a test loads them, so Must does not panic in a released program.
 func Must(target Target, files fs.FS) map[string]string {
 	all, err := Load(target, files)
 	if err != nil {

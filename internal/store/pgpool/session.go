@@ -15,15 +15,15 @@ import (
 
 const (
 	// settingsTimeout bounds the statement that applies the settings of a new connection. A pooler without a free
-	// server connection accepts a client, but lets its first statement wait.
+	// server connection accepts a client, but the client's first statement waits.
 	settingsTimeout = 2 * time.Second
 
 	// sessionTimeout bounds CheckSessions.
 	sessionTimeout = 5 * time.Second
 
 	// sessionTries is the number of times that CheckSessions compares two connections. A pooler in transaction mode
-	// usually gives the same server connection to clients that alternate. If it has many idle server connections,
-	// this may need several tries.
+	// usually gives the same server connection to clients that alternate. If the pooler has many idle server
+	// connections, CheckSessions may need several tries to see this.
 	sessionTries = 5
 )
 
@@ -81,8 +81,8 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// compareSessions returns ErrSessionsShared if the second connection gets the session pid, which the first connection
-// had. It also returns this error if the first gets another session while the second is in a transaction.
+// compareSessions returns ErrSessionsShared if the second connection also gets the session pid of the first connection.
+// It returns the same error if the first connection gets another session while the second is in a transaction.
 func compareSessions(ctx context.Context, first, second *pgx.Conn, pid uint32) error {
 	if _, err := second.Exec(ctx, "BEGIN"); err != nil {
 		if strings.Contains(err.Error(), "statement pooling") {

@@ -5,8 +5,8 @@
 //
 //   - write: one transaction that changes data. view: a transaction that only reads, from one snapshot of the
 //     database.
-//   - announcement: kind:id of an object that was changed. Every instance receives it on the channel
-//     quotasvc_catalog.
+//   - announcement: the text kind:id, which names an object that was changed. Every instance receives it on the
+//     channel quotasvc_catalog.
 //
 // # Invariants
 //
@@ -14,7 +14,7 @@
 //     another transaction conflicts, or if the connection fails before the commit is sent.
 //  2. An announcement is sent by the transaction of its change, so instances receive it if and only if the change is
 //     committed.
-//  3. Writers use at most half of the pool, so that readers find a connection: requests wait for readers.
+//  3. Writers use at most half of the pool. So readers, for which requests wait, find a free connection.
 //
 // # Clock
 //

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// defaultTimeout bounds a transaction. Every caller gets its refusal within five seconds. Half a second of that
+	// defaultTimeout bounds a transaction. A request that fails must fail within five seconds. Half a second of that
 	// time is for the work before and after the transaction.
 	defaultTimeout = 4500 * time.Millisecond
 
-	// slowAfter is the duration of a transaction after which PostgreSQL is suspected: see Config.Suspect. Normal
-	// transactions take some milliseconds.
+	// slowAfter is the longest duration of a normal transaction. If a transaction takes longer, Config.Suspect is
+	// called. Most transactions take some milliseconds.
 	slowAfter = time.Second
 
 	// attempts bounds the runs of a transaction that conflicts with another transaction or whose connection was dead.
@@ -77,8 +77,8 @@ type Store struct {
 	queries map[string]string
 	cfg     Config
 
-	// Writers wait for these slots before they take a connection. So half of the pool stays free for readers, for
-	// which requests wait.
+	// Writers wait for these slots before they take a connection. So half of the pool stays free for readers. Requests
+	// wait for readers.
 	alone   chan struct{} // slot of the write with Options.Alone
 	writers chan struct{} // slots of all writers
 

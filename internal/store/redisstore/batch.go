@@ -72,7 +72,8 @@ func (b *Batch) watch(calls []Call) (stamp int64) {
 	return stamp
 }
 
-// Kept records that this process keeps the values of keys that the last Run read for a call with Watch.
+// Kept records that this process keeps the values of these keys. The last Run must have read them for a call with
+// Watch.
 func (b *Batch) Kept(keys []string) {
 	if b.stamp == 0 {
 		return

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// The breaker counts pipelines: each is one call. The latest breakerWindow (20) calls count, if none of them is
-	// older than breakerAge (10 s). It does not count all calls of a time, because a server that stops answering
-	// fails only few calls per second. Those few would be a small part of 10 s with many earlier successes.
+	// The breaker counts calls. One pipeline is one call. The latest breakerWindow (20) calls count, if none of them is
+	// older than breakerAge (10 s). The breaker does not count all calls of the last 10 s: a server that stops
+	// answering fails only a few calls per second, and these would be few among the earlier successes.
 	breakerWindow = 20
 	breakerAge    = 10 * time.Second
 
-	// breakerFailures is the number of failures among the latest breakerWindow calls that opens the breaker: half of
-	// them.
+	// breakerFailures is half of breakerWindow. The breaker opens if this number of the latest breakerWindow calls
+	// failed.
 	breakerFailures = breakerWindow / 2
 
 	// breakerStreak is the number of failures in a row that opens the breaker at once. Each call to a hanging server
 	// takes its whole timeout, so 20 calls would take seconds. The breaker also opens after this number of rejected
-	// writes without an accepted write: then successful reads do not prove that the server works.
+	// writes without an accepted write between them. Successful reads do not prove that the server accepts writes.
 	breakerStreak = 5
 
 	// RetryAfter is the time for which an open breaker refuses all calls. The next call after this time is the probe.
@@ -33,7 +33,7 @@ const (
 type breaker struct {
 	onChange func(open bool, err error) // called under mu; err is why the breaker opened
 
-	refusing  atomic.Bool  // open or probing; the closed path takes no lock
+	refusing  atomic.Bool  // open or probing; while it is false, admit takes no lock
 	unwritten atomic.Int32 // rejected writes since the last accepted write
 
 	mu       sync.Mutex
@@ -50,7 +50,7 @@ type outcome struct {
 	failed bool
 }
 
-// pass is the answer of admit. The caller of a probe must call endProbe.
+// pass is the answer of admit. A caller that gets passProbe must call endProbe later.
 type pass int
 
 const (

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// The timeouts of a client. All of them are set, because the defaults of go-redis add up to many seconds. A request
-// that waits for seconds suffers more than the rate limit is worth.
+// The timeouts of a client. All of them are set, because the defaults of go-redis add up to many seconds. For a
+// request, a wait of seconds would be worse than a decision without Redis.
 const (
 	ioTimeout   = 100 * time.Millisecond // a script takes well under 1 ms; after 100 ms the server has a problem
 	dialTimeout = 250 * time.Millisecond // TCP, TLS and AUTH across one region

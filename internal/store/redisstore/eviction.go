@@ -78,9 +78,9 @@ func NewEvictionWatch(s *Store, log *slog.Logger) *EvictionWatch {
 	return &EvictionWatch{store: s, log: log, every: evictionEvery, cancel: func() {}}
 }
 
-// Look queries the masters at the start of the service. It returns an *EvictionError if a master may evict keys. It
-// returns nil if no master may evict keys, or if no master answers, because Redis may be away at a start. Call it
-// before Start.
+// Look queries the masters at the start of the service. It returns an *EvictionError if a master may evict keys, and
+// nil otherwise. A master that does not answer is no error, because Redis may be away when the service starts. Call
+// Look before Start.
 func (w *EvictionWatch) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, evictionTimeout)
 	defer cancel()
@@ -194,7 +194,7 @@ func (s *Store) policies(ctx context.Context) (masters []Evicting, unknown int, 
 	return masters, unknown, err
 }
 
-// policyOf queries one master. The policy is empty if the server refuses the command or does not report it.
+// policyOf queries one master. The policy is empty if the master refuses the command or does not report its policy.
 func policyOf(ctx context.Context, master *redis.Client) (Evicting, error) {
 	m := Evicting{Node: master.Options().Addr}
 	pipe := master.Pipeline()

@@ -75,8 +75,8 @@ func TestEviction_EveryPolicyButNoeviction_IsNamedWithWhatToDo(t *testing.T) {
 	assert.Equal(t, 1.0, testutil.ToFloat64(w.store.metrics.evicting), "the metric")
 }
 
-// TestEviction_PolicyChanges_ToldOnce: first the policy changes, then the server restarts with another policy. Each
-// is logged once.
+// TestEviction_PolicyChanges_ToldOnce: first the policy changes, then the server restarts with another policy. Each of
+// these events is logged once.
 func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())

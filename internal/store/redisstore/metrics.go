@@ -38,7 +38,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"Masters that answer but do not report their maxmemory-policy."),
 	}
 	for _, cause := range causes() {
-		m.failures.WithLabelValues(cause) // a rate needs the series at 0 first
+		m.failures.WithLabelValues(cause) // this creates the series with 0, so that a rate sees its first increase
 	}
 	return m
 }

@@ -12,9 +12,9 @@ import (
 // trialTTL is the lifetime of the value of a trial write. Nothing reads this value.
 const trialTTL = time.Second
 
-// probeOutcome returns the result of a probe of sh, whose request ended with err. If the shard rejected writes, it
-// must also accept a trial write, because most requests do not write and prove nothing about writes. The trial may
-// take the rest of the budget.
+// probeOutcome returns the result of a probe of sh. err is the error of the probe's request. If the shard rejected
+// writes, it must also accept a trial write, because most requests do not write and prove nothing about writes. The
+// trial may take the rest of the budget.
 func (s *Store) probeOutcome(ctx context.Context, deadline time.Time, sh *shard, key string, err error) probe {
 	result := probeOf(err)
 	if result != probePassed || !sh.breaker.isReadOnly() {

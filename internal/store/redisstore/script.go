@@ -72,9 +72,9 @@ func (s *Script) load(ctx context.Context, client redis.UniversalClient) error {
 	return nil
 }
 
-// Run runs the script for every call in one pipeline, without a lane or a breaker. It takes one round trip. If the
-// server does not have the script (NOSCRIPT), it takes a second one. Calls for one slot run in order. Run returns a
-// reply per call, in order. The errors are those of Batch.Run. ctx bounds the time.
+// Run runs the script for every call in one pipeline, without a lane or a breaker. It takes one round trip, or two if
+// the server does not have the script (NOSCRIPT). Calls for one slot run in order. Run returns a reply per call, in
+// order. It has the same errors as Batch.Run. ctx bounds the time.
 func (s *Script) Run(ctx context.Context, calls ...Call) []Reply {
 	replies, _ := s.run(ctx, calls, nil, false)
 	return replies
@@ -178,8 +178,8 @@ func (b *sendBuffers) clear() {
 	b.args, b.cmds, b.all = emptied(b.args), emptied(b.cmds), emptied(b.all)
 }
 
-// scriptCommand is a command that go-redis never sends again: not a single command, not in a pipeline, not on a
-// cluster.
+// scriptCommand is a command that go-redis never sends a second time. This is true for a single command, for a command
+// in a pipeline, and on a cluster.
 type scriptCommand interface {
 	redis.Cmder
 	ints() ([]int64, error)

@@ -106,7 +106,7 @@ func (s *Store) shardOf(key string) *shard {
 }
 
 // master returns the address of the master that has key. It does not block, because the cluster client has the map in
-// memory. If the map is out of date, the client redirects the request, which takes longer but is correct.
+// memory. If the map is out of date, the client follows a redirection, which takes longer but is correct.
 func (s *Store) master(key string) (addr string, ok bool) {
 	node, err := s.cluster.MasterForKey(s.stopping, key)
 	if err != nil {
@@ -156,8 +156,8 @@ func (s *Store) sweep() {
 	}
 }
 
-// drop removes a shard. The caller holds mu. If a request has just found the shard, it fails, because the shard's
-// lanes have stopped.
+// drop removes a shard. The caller holds mu. A request that has just found the shard fails, because the shard's lanes
+// have stopped.
 func (s *Store) drop(sh *shard) {
 	if s.byNode[sh.name] != sh || s.stopping.Err() != nil {
 		return
@@ -193,7 +193,7 @@ func (s *Store) suspect(sh *shard, key string) {
 	}
 }
 
-// claimEvery returns true to one caller if it has not returned true for the time `every`.
+// claimEvery returns true to at most one caller in each period of length `every`. last is the time of the last true.
 func claimEvery(last *atomic.Int64, now int64, every time.Duration) bool {
 	before := last.Load()
 	return (before == 0 || now-before >= every.Microseconds()) && last.CompareAndSwap(before, now)

@@ -23,9 +23,9 @@ const (
 	// that is still queued after half of the budget would probably be answered too late.
 	DefaultBudget = 120 * time.Millisecond
 
-	// DefaultMaxQueue bounds the waiting requests per lane. For one tenant, over 150,000 requests per second are
-	// decided, so a full queue is served within half of the budget. For a mix of tenants it is 30,000 per second:
-	// then half of the budget ends before the queue is full.
+	// DefaultMaxQueue bounds the waiting requests per lane. A lane decides over 150,000 requests of one tenant per
+	// second, so it serves a full queue within half of the budget. It decides 30,000 requests of many tenants per
+	// second. Then requests wait longer than half of the budget, and fail, before the queue is full.
 	DefaultMaxQueue = 2048
 
 	// loadTimeout bounds loading the scripts into a new node of a cluster.
@@ -41,7 +41,8 @@ type Config struct {
 	MaxQueue int
 	// WatchMax bounds the keys whose changes Redis announces. It also bounds the held values. 0 is DefaultWatchMax.
 	WatchMax int
-	// Log gets a line for each node that rejects the scripts; nil discards these lines.
+	// Log gets the lines of the store and of its lanes, for example about a node that rejects the scripts. If it is
+	// nil, these lines are discarded.
 	Log *slog.Logger
 	// Metrics and LaneMetrics may be nil.
 	Metrics     *Metrics
@@ -152,8 +153,8 @@ func New(client redis.UniversalClient, cfg Config) *Store {
 // Watch returns the watch on values that this process has read. It returns nil on a cluster.
 func (s *Store) Watch() *Watch { return s.watch }
 
-// Start finds the masters of a cluster and loads the scripts. The caller may ignore its error: Redis is away, or the
-// first calls will send their script in full.
+// Start finds the masters of a cluster and loads the scripts. The caller may ignore its error. After an error, the
+// first requests find the masters, and the first calls send their script in full.
 func (s *Store) Start(ctx context.Context) error {
 	errs := []error{s.learn(ctx, "")}
 	for _, script := range s.allScripts() {
@@ -197,7 +198,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return master.Ping(ctx).Err() })
 }
 
-// IsCluster reports whether the keys of one command or script call must share a hash tag.
+// IsCluster reports whether Redis is a cluster. On a cluster, the keys of one command or script call must have the
+// same hash tag.
 func (s *Store) IsCluster() bool { return s.cluster != nil }
 
 // Budget returns the longest time that a request may take.
@@ -213,9 +215,9 @@ func (s *Store) IsAway(key string) bool { return s.shardOf(key).breaker.isOpen()
 // when it closes. away is the number of open breakers.
 func (s *Store) OnChange(f func(shard string, err error, away int)) { s.changed.Store(&f) }
 
-// QueueDeadline returns the latest time at which a request that begins now may leave the queue. This is half of the
-// budget from now, because the other half is for Redis, or the deadline of ctx if that is earlier. While a request is
-// queued, Do ignores the cancellation of ctx, because this time is short.
+// QueueDeadline returns the latest time at which a request that begins now may leave the queue: the end of half of the
+// budget, because the other half is for Redis. If the deadline of ctx is earlier, it returns that deadline. While a
+// request is queued, Do ignores the cancellation of ctx, because this time is short.
 func (s *Store) QueueDeadline(ctx context.Context) time.Time {
 	deadline := time.Now().Add(s.cfg.Budget / 2) // not cfg.Now: this bounds a real wait, as a context's deadline does
 	if own, ok := ctx.Deadline(); ok && own.Before(deadline) {

@@ -21,11 +21,11 @@ const (
 	// process knows all changes on the server that are older than HeldFor.
 	HeldFor = 25 * time.Millisecond
 
-	// beatEvery is the pause between two checks whether this process receives all announcements. It checks while held
-	// values are in use.
+	// beatEvery is the pause between two checks whether this process receives all announcements. The checks are made
+	// only while held values are in use.
 	beatEvery = 10 * time.Millisecond
 
-	// idleAfter is a time: if held values are not used for this time, the checks stop.
+	// idleAfter is the time after which the checks stop if held values are not used.
 	idleAfter = time.Second
 
 	// rereadAfter bounds how long a value counts as held. After this time it must be read again.
@@ -200,7 +200,7 @@ func (w *Watch) beat(ctx context.Context) {
 		}
 		within, cancel := context.WithTimeout(ctx, w.store.cfg.Budget/2)
 		defer cancel()
-		_ = w.store.client.Publish(within, w.channel, strconv.FormatInt(now, 10)).Err() // a value does not count as held if its message does not arrive
+		_ = w.store.client.Publish(within, w.channel, strconv.FormatInt(now, 10)).Err() // if the message does not arrive, no value counts as held
 	})
 }
 
@@ -244,7 +244,8 @@ func (w *Watch) Forget(key string) {
 	delete(s.all, hash)
 }
 
-// begin is called before keys are read. It returns a stamp for reading and kept, or 0 if the keys cannot be watched.
+// begin is called before keys are read. It returns a stamp for the calls of reading and kept that follow. It returns 0
+// if the keys cannot be watched.
 func (w *Watch) begin() (stamp int64) {
 	if w == nil || w.target.Load() == 0 {
 		return 0
