@@ -201,7 +201,8 @@ func (c *denialsCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	return out.end()
 }
 
-// printSums prints the counts of all minutes, added by code and by limit or meter. The largest sum is first.
+// printSums adds the counts of all minutes that have the same code and the same limit or meter. It prints the sums,
+// the largest sum first.
 func printSums(io *IO, counts []client.DenialCount) error {
 	type key struct {
 		code client.ProblemCode

@@ -15,7 +15,7 @@ import (
 // day, `today` or `yesterday` means the start of that day in UTC.
 type instant struct {
 	at   time.Time                     // the time, if it does not depend on the current time
-	from func(now time.Time) time.Time // otherwise returns it; nil if at is set, or if no time was given
+	from func(now time.Time) time.Time // returns the time, if it depends on the current time; otherwise nil
 }
 
 var daysAgo = regexp.MustCompile(`^([0-9]{1,5})d$`)
@@ -68,8 +68,8 @@ func (i *instant) resolve(ctx context.Context, s *client.Client) (time.Time, err
 	return i.from(now), err
 }
 
-// present returns the current time of the service's ledger, which `quotasvc dev` can change. If the service has no
-// test clock, it returns the time of this machine.
+// present returns the current time of the service's ledger. With `quotasvc dev`, a test clock can change this time. If
+// the service has no test clock, present returns the time of this machine.
 func present(ctx context.Context, s *client.Client) (time.Time, error) {
 	clock, err := s.GetTestClock(ctx)
 	switch {

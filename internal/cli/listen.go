@@ -25,7 +25,7 @@ const (
 	// listenEvery is the pause between two queries for new events.
 	listenEvery = time.Second
 
-	// forwardTimeout bounds a call of the receiver. It is as long as for webhooks.
+	// forwardTimeout bounds a call of the receiver. Calls of webhooks have the same timeout.
 	forwardTimeout = 8 * time.Second
 )
 
@@ -97,8 +97,8 @@ func (c *listenCmd) each(ctx context.Context, s *client.Client, do func(*event))
 	})
 }
 
-// newest returns an id after which there are no events yet. Ids contain times in microseconds, so it begins with the
-// id of a second ago and skips the events after it.
+// newest returns an id after which there are no events yet. Ids contain times in microseconds. So newest begins with
+// the id that has the time one second ago, and skips the events after that id.
 func (c *listenCmd) newest(ctx context.Context, s *client.Client) (string, error) {
 	after := fmt.Sprintf("evt_%016d", time.Now().Add(-time.Second).UnixMicro())
 	at := c.After

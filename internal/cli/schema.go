@@ -25,12 +25,13 @@ func (c *schemaCmd) Run(io *IO) error {
 
 type object = map[string]any
 
-// selves contains for each section of catalog.yaml the field that contains the id of an object in a list.
+// selves maps each section of catalog.yaml to the name of a field. If the section is a list, an object has its id in
+// this field.
 var selves = map[string]string{"meters": "meter", "plans": "plan", "limits": "rule", "tenants": "tenant"}
 
-// catalogSchema returns the JSON Schema of catalog.yaml. It is the schema that the API's contract has for the same
-// document (OpenAPI 3.1 uses JSON Schema). It is extended for files: a section may also be a list of objects that
-// contain their ids.
+// catalogSchema returns the JSON Schema of catalog.yaml. The API's contract has a schema of the same document, because
+// OpenAPI 3.1 uses JSON Schema. catalogSchema extends that schema for files: a section may also be a list of objects
+// that contain their ids.
 func catalogSchema() (object, error) {
 	var contract struct {
 		Components struct {
@@ -68,8 +69,8 @@ func catalogSchema() (object, error) {
 	return rewrite(out).(object), nil
 }
 
-// inFile returns the schema of an object in a file. The object may have the field self. If must is true, because the
-// object is in a list, the field is required.
+// inFile returns the schema of an object in a file. The object may have its id in the field named self. This field is
+// required if must is true, which means that the object is in a list.
 func inFile(schema object, self string, must bool) object {
 	out := maps.Clone(schema)
 	properties := maps.Clone(schema["properties"].(object))

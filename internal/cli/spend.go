@@ -103,7 +103,7 @@ func (c *debitCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	return nil
 }
 
-// keyed returns the options of a call. If the user gave an idempotency key, it is one of them.
+// keyed returns the options of a call. They contain the idempotency key if the user gave one.
 func keyed(key string, meta *client.Meta) []client.Option {
 	options := []client.Option{client.WithMeta(meta)}
 	if key != "" {
