@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
-// maxUnlisted is the largest number of stored tenants that Apply reports because the file does not name them. There
-// may be millions of such tenants. Without pruning, it bounds the reported blocks as well.
+// maxUnlisted bounds the tenants that Apply reports as not in the file, because there may be millions of them. Without
+// pruning, it bounds the reported blocks as well.
 const maxUnlisted = 100
 
 // Apply changes the catalogue to the content of f, in one transaction. It does not change objects (meters, plans,

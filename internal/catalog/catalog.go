@@ -38,7 +38,7 @@ const (
 
 // Config configures a Catalog. The zero value is valid.
 type Config struct {
-	Tenants     int           // most tenants in memory; the least recently used is dropped first; 0 is 100,000
+	Tenants     int           // largest number of tenants in memory; the least recently used is dropped; 0 is 100,000
 	ReloadEvery time.Duration // period of reloads without a notification; 0 is 30 s
 	Heartbeat   time.Duration // period of checks of the listener's connection; 0 is 1 s
 	LoadTimeout time.Duration // bounds the time of one read of tenants; requests wait for the read; 0 is 1 s
@@ -50,7 +50,7 @@ type Config struct {
 	// not block.
 	OnKeys func()
 
-	Log     *slog.Logger          // nil discards
+	Log     *slog.Logger          // nil: no log lines
 	Metrics prometheus.Registerer // nil: no metrics
 	Lanes   *lane.Metrics         // nil: no metrics of the lane that reads tenants
 	Now     func() time.Time      // nil is time.Now; measures ages only
@@ -176,9 +176,9 @@ func (c *Catalog) Stop(ctx context.Context) error {
 // or limit was changed. A snapshot itself never changes.
 func (c *Catalog) Snapshot() *Snapshot { return c.latest.Load() }
 
-// Compile sets the function that makes Snapshot.Compiled, and runs it for the newest snapshot. For each later
-// snapshot the goroutine that reads the snapshot calls the function before it publishes the snapshot. The argument
-// `before` is the previous snapshot.
+// Compile sets the function that makes Snapshot.Compiled, and runs it for the newest snapshot. The function is also
+// called for each later snapshot, before the snapshot is published, by the goroutine that reads the snapshot. The
+// argument `before` is the previous snapshot.
 func (c *Catalog) Compile(compile func(s, before *Snapshot) any) {
 	c.publishing.Lock()
 	defer c.publishing.Unlock()
@@ -188,10 +188,10 @@ func (c *Catalog) Compile(compile func(s, before *Snapshot) any) {
 	c.latest.Store(&s)
 }
 
-// Blocks returns the newest blocks. Before Start it has no blocks.
+// Blocks returns the index of the newest blocks. Before Start the index is empty.
 func (c *Catalog) Blocks() *block.Index { return c.blocks.Load() }
 
-// Tenant returns the facts of the tenant id that requests need, from memory if possible. It fails with
+// Tenant returns the facts that requests need about the tenant with this id, from memory if possible. It fails with
 // errcode.TenantNotFound if the tenant does not exist. It fails with errcode.Unavailable if the tenant is not in
 // memory and PostgreSQL does not answer within a second or before ctx ends.
 //
@@ -201,8 +201,8 @@ func (c *Catalog) Tenant(ctx context.Context, id string) (TenantFacts, error) {
 	return c.tenants.get(ctx, id)
 }
 
-// ReadAhead reads those tenants of ids that are not in memory, many in one query. Tenant then finds them in memory.
-// If ReadAhead could not read a tenant, Tenant reads it again.
+// ReadAhead reads the tenants in ids that are not in memory. It reads many tenants with one query. Tenant then finds
+// them in memory. If ReadAhead could not read a tenant, Tenant reads it again.
 func (c *Catalog) ReadAhead(ctx context.Context, ids []string) { c.tenants.readAhead(ctx, ids) }
 
 // CatchUp makes the snapshot current. It reads only if this process has changed meters, plans or limits since the

@@ -102,7 +102,7 @@ func TestCatalog_ListenerLost_CatchesUp(t *testing.T) {
 	ctx := t.Context()
 	url := testenv.Postgres(t)
 	reg := prometheus.NewRegistry()
-	c := startCatalog(t, url, Config{ReloadEvery: time.Hour, Heartbeat: time.Hour, Metrics: reg}) // no heartbeat: the last query is LISTEN
+	c := startCatalog(t, url, Config{ReloadEvery: time.Hour, Heartbeat: time.Hour, Metrics: reg}) // no heartbeats: the last query stays LISTEN
 	other := openStore(t, url, StoreConfig{})
 	seed(t, other)
 	get(t, c.Tenant, "acme")

@@ -13,11 +13,11 @@
 //   - limit: a rate limit. This package stores it; the limiter defines what its rate means. A limit may replace
 //     another limit for requests to which both apply.
 //   - pattern: a route with wildcards. If several patterns match a route, they have an order of precedence.
-//   - block: a tenant, subject or addresses that are refused, or exempt from limits, until an instant (package
+//   - block: it refuses a tenant, a subject or addresses, or exempts them from limits, until an instant (package
 //     block).
 //   - object: a meter, plan, limit, tenant or block.
-//   - snapshot: all meters, newest plans and limits at one moment, immutable. If an object did not change, the next
-//     snapshot has the pointer to the same object.
+//   - snapshot: all meters, the newest versions of all plans, and all limits at one moment. It is immutable. If an
+//     object did not change, the next snapshot has the pointer to the same object.
 //
 // # Invariants
 //
@@ -27,24 +27,24 @@
 //     ..., one for each change. The terms of a tenant have strictly rising effective_at.
 //  3. The objects to which a plan or limit refers exist. So a meter in use cannot be deleted, nor a limit that
 //     another limit replaces. No limit replaces itself, directly or through other limits.
-//  4. The transaction of a change announces it on the channel quotasvc_catalog. So every instance receives the
-//     announcement if and only if the change is committed.
+//  4. The transaction that makes a change also announces the change, on the channel quotasvc_catalog. So every
+//     instance receives the announcement if and only if the change is committed.
 //  5. A reload compares checksums of groups of rows. It reads the limits of the groups that differ; if a checksum of
 //     meters or plans differs, it reads all meters or all plans. A checksum covers the ids of the transactions that
-//     wrote the rows, so a reload sees changes by hand. If the catalogue is unchanged, a reload takes a few
-//     milliseconds of PostgreSQL and makes no new snapshot. The rules of a snapshot are compiled before the snapshot
-//     is published, and published with it.
+//     wrote the rows, so a reload sees changes by hand. If the catalogue is unchanged, a reload costs PostgreSQL a
+//     few milliseconds and makes no new snapshot. The rules of a snapshot are compiled before the snapshot is
+//     published, and are a part of it.
 //  6. The announcement of a tenant's change removes the tenant from the cache. If a row was read before the
 //     announcement, it is not cached after the announcement.
 //
 // # Clock
 //
-// Some instants have an effect: from when terms, a plan's version or a tenant are in force, and whether a block has
-// expired. While PostgreSQL's clock and the process's clock agree, such an instant is the time of PostgreSQL's clock.
-// While they disagree, it is the time of the earlier clock, so that a change is in force at once (package clock). The
-// clock is read inside the transaction, after its locks. The column updated_at, and created_at of meters and limits,
-// are PostgreSQL's clock_timestamp() and have no effect on decisions. The process's clock alone measures the age of
-// cached rows and decides whether a block in memory has expired.
+// Some instants affect decisions: terms, versions of plans, and tenants are in force from an instant on, and blocks
+// until an instant. While PostgreSQL's clock and the process's clock agree, the present instant is the time of
+// PostgreSQL's clock. While they disagree, it is the time of the earlier clock, so that a change is in force at once
+// (package clock). The clock is read inside the transaction, after its locks. The columns created_at and updated_at of
+// meters and limits are times of PostgreSQL's clock alone, and affect no decision. The process's clock alone measures
+// the age of cached rows and decides whether a block in memory has expired.
 //
 // # Concurrency
 //

@@ -23,13 +23,13 @@ const (
 	maxFileObjects = 10_000
 )
 
-// File is the content of catalog.yaml. Its sections hold objects in the shapes of the REST contract, as a mapping
-// from ids,
+// File is the content of catalog.yaml. Each section contains objects. An object has the same form as in the REST
+// contract. A section is a mapping from ids to objects,
 //
 //	meters:
 //	  api_calls: {unit: call}
 //
-// or as a list of objects with an id, in the field meter, plan, rule or tenant:
+// or a list of objects. In a list, an object has its id in the field meter, plan, rule or tenant:
 //
 //	meters:
 //	  - {meter: api_calls, unit: call}
@@ -41,7 +41,7 @@ type File struct {
 	Limits  []Limit
 	Tenants []Tenant          // nil if the file has no section tenants: then Apply does not change tenants
 	Blocks  []block.Block     // nil if the file has no section blocks
-	Expect  func(*File) error // Apply first calls it with the stored meters, plans and limits; if it fails, Apply fails. nil: no call
+	Expect  func(*File) error // Apply calls it first, with the stored objects. If it fails, Apply fails. nil: no call
 
 	lines map[string]int // line of each value, by path
 }
@@ -124,7 +124,8 @@ func (f *File) Line(path string) int {
 	return 1
 }
 
-// readObjects reads the objects of a section: a mapping from ids, or a list in which the field self is an object's id.
+// readObjects reads the objects of a section. The section is a mapping from ids to objects, or a list of objects. In a
+// list, an object has its id in the field named self.
 func readObjects[T any, P interface {
 	*T
 	body.Checked

@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 )
 
-// Constants for the fields of a Limit with which other packages compare.
+// Values of the fields of a Limit. Other packages compare fields with the exported values.
 const (
 	PerTenant  = "tenant"
 	PerSubject = "subject"
@@ -42,8 +42,8 @@ const (
 )
 
 const (
-	// MaxCosts is the largest number of costs of a limit. To find its cost, a request may be compared with all of
-	// them.
+	// MaxCosts is the largest number of costs of a limit. To find the cost of a request, the limiter may have to
+	// compare the request with all of them.
 	MaxCosts = 100
 
 	// wholeRegion is the region_share, in percent, of a limit if one Redis serves all regions.
@@ -65,7 +65,7 @@ type Limit struct {
 
 	Cost   int64       `json:"cost,omitzero"`    // cost of a request, 1..bound.MaxAmount; 0: 1
 	Costs  []RouteCost `json:"costs,omitempty"`  // costs on some routes; the most specific pattern decides
-	CostBy string      `json:"cost_by,omitzero"` // request, or amount: Cost is then for each unit of Match.Meter; empty: request
+	CostBy string      `json:"cost_by,omitzero"` // request; amount: each unit of Match.Meter costs Cost; empty: request
 
 	// Replaces names a rule that this limit replaces. If both apply to a request, only this limit is enforced. Empty:
 	// the limit replaces no rule.

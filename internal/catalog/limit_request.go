@@ -10,10 +10,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/route"
 )
 
-// Constants for the fields that say which requests are charged to a limit, and to which bucket.
+// Values of the fields that say which requests are charged to a limit, and to which bucket.
 const (
-	// CountsAttempts means that every request is charged. Requests that are refused afterwards, name an unknown
-	// tenant or are replays are charged as well.
+	// CountsAttempts means that every request is charged, even a request that is refused afterwards, a request with
+	// an unknown tenant, or a replay.
 	CountsAttempts  = "attempts"
 	countsSuccesses = "successes"
 	// RouteKeyPattern means one bucket for all routes that match Match.Route. RouteKeyPath means one bucket for each

@@ -57,8 +57,8 @@ func newOverrides(before *lockedTenant, t *Tenant) []override {
 	return list
 }
 
-// requireOverridable fails if the newest version of t's plan lacks the meters of new overrides. The error names all
-// these overrides. If a concurrent change of the plan removes the meter afterwards, the override has no effect.
+// requireOverridable fails if the newest version of t's plan lacks the meter of a new override. The error names all
+// such overrides. If a concurrent change of the plan removes a meter afterwards, its override has no effect.
 func (tx *txn) requireOverridable(ctx context.Context, before *lockedTenant, t *Tenant) error {
 	faulty, err := tx.notOverridable(ctx, newOverrides(before, t))
 	if err != nil || len(faulty) == 0 {

@@ -23,11 +23,11 @@ type TenantPatch struct {
 	Status   *string         `json:"status,omitzero"`
 	Metadata json.RawMessage `json:"metadata,omitzero"` // replaces the whole stored object; nil: no change
 
-	// Overrides sets the amounts of the meters that are its keys. The amount nil removes an override. Other overrides
+	// Overrides maps meters to their new amounts. The amount nil removes an override. The overrides of other meters
 	// stay.
 	Overrides map[string]*int64 `json:"overrides,omitzero"`
 
-	// Features sets the features that are its keys. The value nil removes the tenant's own value. The change has
+	// Features maps features to their new values. The value nil removes the tenant's own value. The change takes
 	// effect at once.
 	Features map[string]*feature.Value `json:"features,omitzero"`
 
@@ -42,7 +42,7 @@ type TenantPatch struct {
 	// allowances. usageReset does not deduct it, and requires a Reason. Empty: usageCarry.
 	Usage string `json:"usage,omitzero"`
 
-	Reason    string `json:"reason,omitzero"`  // why the terms change, 1..MaxReason bytes, for their history; empty: not given
+	Reason    string `json:"reason,omitzero"`  // why terms or status change, 1..MaxReason bytes; empty: not given
 	IfVersion *int64 `json:"-"`                // errcode.Conflict if the tenant has another version; nil: any version
 	DryRun    bool   `json:"dry_run,omitzero"` // return the tenant as the patch would change it, and change nothing
 }
@@ -59,7 +59,8 @@ const (
 	usageReset = "reset"
 )
 
-// TenantChange is a tenant before and after a patch. After a dry run, After is what would be stored.
+// TenantChange is a tenant before and after a patch. For a dry run, the field After is the tenant that the patch would
+// store.
 type TenantChange struct {
 	Before, After Tenant
 

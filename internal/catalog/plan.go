@@ -57,8 +57,8 @@ type Allowance struct {
 	Overflow   *Overflow `json:"overflow,omitzero"`    // nil: none
 	PerSubject *int64    `json:"per_subject,omitzero"` // cap of each subject's use, 0..bound.MaxAmount; nil: no cap
 
-	// ExpiresInDays bounds a trial: an allowance with every once ends this many days of 24 hours after it is granted.
-	// 1..MaxExpiresInDays; nil: it never ends.
+	// ExpiresInDays bounds a trial: an allowance whose Every is "once" ends this many days of 24 hours after it is
+	// granted. 1..MaxExpiresInDays; nil: it never ends.
 	ExpiresInDays *int64 `json:"expires_in_days,omitzero"`
 
 	// AlertAt lists the percentages of use at which an event is emitted, 1..MaxAlertAt in order. nil: 80 and 100.
@@ -67,8 +67,8 @@ type Allowance struct {
 }
 
 // Rollover says how much the next period gets from the remainder of a period: the remainder, but at most Max. If the
-// remainder is less than Min, the next period gets Min. An allowance with every once has no next period, and so no
-// rollover.
+// remainder is less than Min, the next period gets Min. An allowance whose Every is "once" has no next period, and so
+// no rollover.
 type Rollover struct {
 	Min int64 `json:"min,omitzero"` // 0..Max
 	Max int64 `json:"max"`          // 1..bound.MaxAmount
@@ -79,9 +79,9 @@ type Overage struct {
 	Policy string `json:"policy"`       // deny or allow: whether use may exceed the remainder
 	Cap    *int64 `json:"cap,omitzero"` // largest overage, 0..bound.MaxAmount; only with allow; nil: no cap
 
-	// AtPeriodEnd says what happens to the overage of a period, including drains. forgive cancels the overage.
-	// preserve keeps it, and the next allowance pays it first. Empty: forgive. It has no effect on an allowance with
-	// every once, whose period has no end.
+	// AtPeriodEnd says what happens to the overage of a period, including drains. "forgive" cancels the overage.
+	// "preserve" keeps the overage, and the next allowance pays it first. Empty: forgive. AtPeriodEnd has no effect if
+	// Every is "once", because then the period has no end.
 	AtPeriodEnd string `json:"at_period_end,omitzero"`
 }
 
@@ -270,5 +270,5 @@ func (p *Plan) unpaid() (faults []body.Fault) {
 	return faults
 }
 
-// reference is a field of an object, with the id of the other object that it names.
+// reference is a field of an object, with the id of the other object that this field names.
 type reference struct{ field, id string }

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
 
-// deleteUnlisted deletes the stored objects of a kind that the file does not name, with the function do. An object in
-// use stays, and a warning names it.
+// deleteUnlisted calls the function `do` to delete each stored object of a kind that the file does not name. An object
+// in use stays, and a warning names it.
 func (a *application) deleteUnlisted(kind string, do func(id string) error) error {
 	for _, id := range a.diff.Of(kind, diff.Unlisted) {
 		err := do(id)

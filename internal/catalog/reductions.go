@@ -63,8 +63,8 @@ var minutes = map[period.Interval]uint64{
 }
 
 // warnings returns a sentence for each meter and feature of which the new version of a plan gives tenants less. The
-// sentence has the number of these tenants. If only an amount or a feature is reduced, tenants that override it are
-// not counted.
+// sentence says how many tenants get less. If only an amount or a feature is reduced, tenants that override it are not
+// counted.
 func (tx *txn) warnings(ctx context.Context, before, after *Plan) (out []string, err error) {
 	warn := func(statement, what, how string, args ...any) {
 		var n int

@@ -57,7 +57,7 @@ plans:
 	require.Empty(t, apply(t, s, text(1001, seats), true).Warnings)
 	report := apply(t, s, text(999, ""), true)
 	require.Equal(t, []string{
-		"plan free: tokens falls from 1000 a month to 999 a month for 3 tenants", // the tenant own overrides the amount
+		"plan free: tokens falls from 1000 a month to 999 a month for 3 tenants", // tenant "own" overrides the amount
 		"plan free: seats is taken away (it was 3 a month) for 4 tenants",
 	}, report.Warnings)
 	require.Contains(t, report.String(), "! plan free: tokens falls from 1000 a month to 999 a month for 3 tenants\n")
@@ -85,7 +85,7 @@ plans:
 	require.Equal(t, []string{
 		"plan free: seats falls from 10 to 3 for 4 tenants",
 		"plan free: feature exports is lost by 4 tenants",
-		"plan free: feature sso is lost by 3 tenants", // the tenant own overrides the feature
+		"plan free: feature sso is lost by 3 tenants", // tenant "own" overrides the feature
 		"plan free: feature upload falls from 500 to 100 for 3 tenants",
 	}, report.Warnings)
 	stored, _, warnings, err := s.PutPlanWarning(ctx, Plan{ID: "free", Features: feature.Set{"rows": feature.Switch(true)}})

@@ -34,8 +34,8 @@ type reloadConfig struct {
 //  1. After Trigger a read begins. If Trigger is called several times before the read begins, one read is enough.
 //  2. The reads of Run take at most a fifth of the time, so that many changes do not cause as many reads. A pause
 //     lasts at most half a second, so a change waits at most for a pause and a read.
-//  3. If CatchUp returns a nil error, a read that began after all earlier calls of Trigger has ended. CatchUp reads
-//     at most once for each trigger. Without a new trigger it does not read.
+//  3. If CatchUp returns a nil error, the copy has all changes for which Trigger was called before CatchUp. CatchUp
+//     reads at most once for each trigger. Without a new trigger it does not read.
 //  4. Two reads never run at the same time.
 //
 // All methods may be called from any goroutine. Only one goroutine may call Run, which ends with its context. After a

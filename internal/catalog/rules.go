@@ -66,8 +66,8 @@ func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
 	return faults
 }
 
-// replacementFaults returns the faults in the replacements of limits. known returns the limit of a name that can be
-// replaced, or nil.
+// replacementFaults returns the faults in the replacements of limits. The function `known` returns the limit that a
+// name in Replaces means, or nil if there is no such limit.
 func replacementFaults(plan string, limits []*Limit, known func(rule string) *Limit) []RuleFault {
 	var faults []RuleFault
 	add := func(l *Limit, missing bool, format string, args ...any) {
@@ -75,7 +75,7 @@ func replacementFaults(plan string, limits []*Limit, known func(rule string) *Li
 			Plan: plan, Rule: l.Rule, Fault: body.Fault{Field: "replaces", Message: fmt.Sprintf(format, args...)}, missing: missing,
 		})
 	}
-	walks := map[*Limit]int{} // number of the walk that visited a limit first; a limit is visited once
+	walks := map[*Limit]int{} // number of the walk that visited a limit; no second walk visits the limit again
 	for i, l := range limits {
 		if l.Replaces == "" {
 			continue
@@ -92,7 +92,7 @@ func replacementFaults(plan string, limits []*Limit, known func(rule string) *Li
 		if at == nil || walks[at] != i+1 {
 			continue
 		}
-		// The walk has come back to the limit at, so at is part of a cycle.
+		// The walk has come back to the limit `at`, so this limit is part of a cycle.
 		names, members := []string{at.Rule}, []*Limit{at}
 		for next := known(at.Replaces); next != at; next = known(next.Replaces) {
 			names, members = append(names, next.Rule), append(members, next)
@@ -106,7 +106,7 @@ func replacementFaults(plan string, limits []*Limit, known func(rule string) *Li
 	return faults
 }
 
-// cycleFrom returns the sentence "a replaces b replaces a" for a cycle. It begins with the name at index first.
+// cycleFrom returns the sentence "a replaces b replaces a" for a cycle. The sentence begins with names[first].
 func cycleFrom(names []string, first int) string {
 	row := slices.Concat(names[first:], names[:first])
 	if len(row) > cycleMax {
@@ -116,7 +116,7 @@ func cycleFrom(names []string, first int) string {
 }
 
 // requireRules fails if the limits have faults after the changes of this transaction. plan is the changed plan; it is
-// empty if a general limit was changed. at returns the request field to which a fault belongs.
+// empty if a general limit was changed. The function `at` returns the request field to which a fault belongs.
 func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault) string) error {
 	faults, err := tx.ruleFaults(ctx)
 	if err != nil || len(faults) == 0 {
@@ -199,8 +199,8 @@ func (tx *txn) missingTenants(ctx context.Context, after, before *Snapshot) ([]R
 	return faults, nil
 }
 
-// requireNotReplaced fails with errcode.Conflict if another limit replaces the limit rule, which this transaction has
-// deleted.
+// requireNotReplaced fails with errcode.Conflict if another limit replaces the limit with the name rule. This
+// transaction has deleted that limit.
 func (tx *txn) requireNotReplaced(ctx context.Context, rule string) error {
 	before := tx.store.latest.Load()
 	snapshot, err := tx.snapshot(ctx, before)

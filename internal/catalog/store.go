@@ -47,9 +47,9 @@ type StoreConfig struct {
 	// joined by errors.Join. Defaults are already set in the limits that it receives.
 	CheckLimit func(*Limit) error
 
-	// CheckRules, if not nil, refuses limits that cannot be enforced together. after is the whole catalogue after a
-	// change. before is a valid catalogue, so limits and plans that are also in before need no check. Each limit has
-	// passed CheckLimit.
+	// CheckRules, if not nil, refuses limits that cannot be enforced together. The snapshot `after` is the whole
+	// catalogue after a change. The snapshot `before` is valid, so limits and plans that both snapshots have need no
+	// check. Each limit has passed CheckLimit.
 	CheckRules func(after, before *Snapshot) []RuleFault
 }
 
@@ -78,12 +78,12 @@ type txn struct {
 	pgx.Tx
 	writing *pgstore.Transaction // nil in a transaction that only reads
 	store   *Store
-	lines   []auditlog.Line // lines that write records in the audit log
+	lines   []auditlog.Line // lines for the audit log; Store.write stores them
 	events  []events.Event
 }
 
-// changed notes the change c of an object. It announces the change, and adds a line that write records in the audit
-// log. c.before is nil for a new object; c.after is nil for a deleted object.
+// changed announces the change c of an object, and adds a line for the audit log. c.before is nil for a new object;
+// c.after is nil for a deleted object.
 func (tx *txn) changed(ctx context.Context, kind, id string, c change) {
 	tx.writing.Announce(kind, id)
 	tx.lines = append(tx.lines, auditlog.Line{
@@ -197,7 +197,7 @@ func (s *Store) Events(ctx context.Context, q events.Query) (page events.Page, e
 	return page, err
 }
 
-// one returns the only element of items, which were selected by id. If items is empty, it returns the error missing.
+// one returns the only element of items, which were selected by id. If items is empty, it returns the error `missing`.
 func one[T any](items []T, err error, missing *errcode.Error) (T, error) {
 	var none T
 	if err != nil {
@@ -216,7 +216,7 @@ func notFound(kind, id string) *errcode.Error {
 	return errcode.Errorf(errcode.NotFound, "", "the %s %.128q does not exist", kind, id)
 }
 
-// missingReference returns the error for a field that names an object that does not exist.
+// missingReference returns the error for a field whose object does not exist.
 func missingReference(field, kind, id string) *errcode.Error {
 	return &errcode.Error{Code: errcode.NotFound, Fields: []body.Fault{{
 		Field: field, Message: fmt.Sprintf("names the %s %q, which does not exist", kind, id),

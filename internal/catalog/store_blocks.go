@@ -121,8 +121,8 @@ func (tx *txn) block(ctx context.Context, b *block.Block) (*block.Block, error) 
 	return first(items), err
 }
 
-// oneBlock reads the block with the kind, tenant and value of key. If key is a subject without a tenant, it reads the
-// only block of such a subject.
+// oneBlock reads the block with the kind, tenant and value of key. If key is a subject without a tenant, oneBlock
+// fails if several tenants have a block of a subject with this name.
 func (tx *txn) oneBlock(ctx context.Context, key *block.Block) (block.Block, error) {
 	var tenant *string
 	if key.Kind != block.KindSubject || key.Tenant != "" {

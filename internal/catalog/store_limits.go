@@ -120,8 +120,8 @@ func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
 	})
 }
 
-// limits reads the limits named rules, or all limits if rules is nil. It returns the limits whose name is greater
-// than the argument `after`, in the order of their names. It returns at most limit limits.
+// limits reads the limits whose names are in rules, or all limits if rules is nil. It omits limits whose names are not
+// greater than `after`. It returns the first limits in the order of their names, at most as many as `limit` says.
 func (tx *txn) limits(ctx context.Context, rules []string, after string, limit int) ([]Limit, error) {
 	return tx.collectLimits(ctx, "SelectLimits", rules, after, limit)
 }

@@ -27,7 +27,7 @@ func (s *Store) PutMeter(ctx context.Context, m Meter) (stored Meter, created bo
 	return stored, created, err
 }
 
-// Meter returns the meter id.
+// Meter returns the meter with this id.
 func (s *Store) Meter(ctx context.Context, id string) (m Meter, err error) {
 	err = s.read(ctx, "read meter", func(ctx context.Context, tx *txn) error {
 		items, err := tx.meters(ctx, []string{id}, "", 1)
@@ -101,8 +101,8 @@ func (tx *txn) meterUnused(ctx context.Context, id string) error {
 	return nil
 }
 
-// meters reads the meters ids, or all meters if ids is nil. It returns the meters whose id is greater than the
-// argument `after`, in the order of their ids. It returns at most limit meters.
+// meters reads the meters whose ids are in the list ids, or all meters if the list is nil. It omits meters whose ids
+// are not greater than `after`. It returns the first meters in the order of their ids, at most as many as `limit` says.
 func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int) ([]Meter, error) {
 	rows := tx.query(ctx, "SelectMeters", ids, after, limit)
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Meter, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// PutPlan stores p as the newest version of its plan, unless the newest version already grants the same. It returns
-// the newest version and whether the plan is new. The fields p.Version and p.CreatedAt are ignored.
+// PutPlan stores p as the newest version of its plan, unless the newest version already has the same content. It
+// returns the newest version and whether the plan is new. The fields p.Version and p.CreatedAt are ignored.
 func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool, err error) {
 	stored, created, _, err = s.PutPlanWarning(ctx, p)
 	return stored, created, err
@@ -51,7 +51,7 @@ func (s *Store) PutPlanWarning(ctx context.Context, p Plan) (stored Plan, create
 	return stored, created, warnings, err
 }
 
-// Plan returns a version of the plan id. Version 0 means the newest version.
+// Plan returns a version of the plan with this id. Version 0 means the newest version.
 func (s *Store) Plan(ctx context.Context, id string, version int32) (p Plan, err error) {
 	err = s.read(ctx, "read plan", func(ctx context.Context, tx *txn) error {
 		if version == 0 {
@@ -80,8 +80,9 @@ func (s *Store) ListPlans(ctx context.Context, p listing.Query) (list listing.Pa
 	return list, err
 }
 
-// plans reads the newest versions of the plans ids, or of all plans if ids is nil. It returns the plans whose id is
-// greater than the argument `after`, in the order of their ids. It returns at most limit plans.
+// plans reads the newest versions of the plans whose ids are in the list ids, or of all plans if the list is nil. It
+// omits plans whose ids are not greater than `after`. It returns the first plans in the order of their ids, at most as
+// many as `limit` says.
 func (tx *txn) plans(ctx context.Context, ids []string, after string, limit int) ([]Plan, error) {
 	return tx.collectPlans(ctx, "SelectPlans", ids, after, limit)
 }
@@ -244,8 +245,7 @@ func (tx *txn) require(ctx context.Context, statement, kind string, refs []refer
 	return e
 }
 
-// missing returns those of refs that refer to objects that do not exist. statement selects the ids of missing
-// objects.
+// missing returns the references in refs whose objects do not exist. The statement selects the ids of missing objects.
 func (tx *txn) missing(ctx context.Context, statement string, refs []reference) ([]reference, error) {
 	if len(refs) == 0 {
 		return nil, nil

@@ -132,7 +132,7 @@ func (s *Store) MakeTenant(ctx context.Context, id, plan string) error {
 	})
 }
 
-// Tenant reads the tenant id from PostgreSQL. Catalog.Tenant returns it from memory.
+// Tenant reads the tenant with this id from PostgreSQL. Catalog.Tenant returns a tenant from memory.
 func (s *Store) Tenant(ctx context.Context, id string) (t Tenant, err error) {
 	err = s.read(ctx, "read tenant", func(ctx context.Context, tx *txn) error {
 		items, err := tx.tenants(ctx, []string{id}, "", "", 1)
@@ -192,8 +192,9 @@ func (tx *txn) requirePlan(ctx context.Context, plan string) error {
 	return tx.require(ctx, "MissingPlans", kindPlan, []reference{{"plan", plan}})
 }
 
-// tenants reads those of the tenants ids whose id is greater than the argument `after`, in the order of their ids. If
-// ids is nil, it reads the first limit tenants whose ids are greater than `after` and begin with prefix.
+// tenants reads the tenants whose ids are in the list ids and greater than `after`, in the order of their ids. If the
+// list is nil, it reads all tenants whose ids are greater than `after` and begin with prefix, but at most as many as
+// `limit` says.
 func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, limit int) ([]Tenant, error) {
 	statement, args := "SelectTenants", []any{after, limit, prefix}
 	if ids != nil {
@@ -204,8 +205,9 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 	return items, wrap("select tenants", err)
 }
 
-// tenantFacts reads the facts that requests need of the tenants ids, by id, in one round trip. It uses a generic
-// query plan, which is the same for any ids, because planning each read took five times as long as running it.
+// tenantFacts reads the facts that requests need about the tenants in ids, in one round trip. It returns a map by id.
+// It uses a generic query plan, which is the same for any ids, because planning each read took five times as long as
+// running it.
 func (s *Store) tenantFacts(ctx context.Context, ids []string) (found map[string]TenantFacts, err error) {
 	err = s.db.Send(ctx, "read tenants", func() *pgx.Batch {
 		found = make(map[string]TenantFacts, len(ids))
@@ -239,8 +241,8 @@ func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]str
 	return ids, wrap("select tenant ids", err)
 }
 
-// scanTenant scans a row of SelectTenants, NamedTenants or LockTenants. more are the targets of the columns after the
-// tenant's columns.
+// scanTenant scans a row of SelectTenants, NamedTenants or LockTenants. The columns after the tenant's columns are
+// scanned into the pointers in more.
 func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 	var t Tenant
 	err := row.Scan(append([]any{
@@ -266,7 +268,7 @@ type lockedTenant struct {
 	sameMetadata bool // the stored and the new metadata are equal as jsonb
 }
 
-// lockTenants locks the rows of those tenants in wanted that exist, in order of ids. It returns these tenants by id.
+// lockTenants locks the rows of the tenants in wanted, in order of ids. It returns the tenants that exist, by id.
 func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lockedTenant, error) {
 	ids := column(wanted, func(t *Tenant) string { return t.ID })
 	metadata := column(wanted, func(t *Tenant) *string {
@@ -293,7 +295,7 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 	return locked, nil
 }
 
-// lockInto locks the rows of those tenants in ids that exist, and adds the tenants to locked.
+// lockInto locks the rows of the tenants in ids, and adds the tenants that exist to the map locked.
 func (tx *txn) lockInto(ctx context.Context, locked map[string]*lockedTenant, ids []string, metadata []*string) error {
 	rows := tx.query(ctx, "LockTenants", ids, metadata)
 	tenants, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*lockedTenant, error) {

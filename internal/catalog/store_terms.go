@@ -18,7 +18,7 @@ type Terms struct {
 	Anchor      time.Time
 	Timezone    string
 	Overrides   map[string]int64
-	Apply       string // applyNow, also for the first terms, or applyNextPeriod
+	Apply       string // applyNow or applyNextPeriod; applyNow for the first terms
 	Prorate     bool
 	Usage       string // usageCarry or usageReset
 	Reason      string // empty: not given
@@ -87,8 +87,8 @@ func (t timing) action() string {
 	return "put"
 }
 
-// termsWait reports whether the terms of a locked tenant wait for the next periods. It is true for newest terms that
-// do not apply at once, and for a newer version of the tenant's plan.
+// termsWait reports whether a change of a locked tenant's terms waits for the next periods. This is so if the newest
+// terms do not apply at once, or if the tenant's plan got a newer version after these terms.
 func (tx *txn) termsWait(ctx context.Context, tenant string) (wait bool, err error) {
 	err = tx.queryRow(ctx, "TermsWait", tenant).Scan(&wait)
 	return wait, wrap("look for terms that wait of tenant "+tenant, err)

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// unheardAge is the largest age of a cached tenant while notifications are not received. It is at any time the
-	// largest age of the cached answer "no such tenant".
+	// unheardAge is the largest age of a cached tenant while notifications are not received. The cached answer "no such
+	// tenant" is never older than unheardAge.
 	unheardAge = time.Second
 
 	// heardAge is the largest age of any cached tenant, in case a notification is lost. It makes a full cache read
@@ -47,8 +47,8 @@ const (
 	// that a client that sends many such ids does not evict tenants.
 	unknownTenants = 10_000
 
-	// stripes is the number of groups of tenants. If a notification arrives during a read, only tenants of its group
-	// are not cached.
+	// stripes is the number of groups of tenants. If a change of a tenant is announced during a read, the read tenants
+	// of the same group are not cached. The others are cached.
 	stripes = 256
 )
 
@@ -87,7 +87,7 @@ type cachedTenant struct {
 	read             uint32                // number of the read that returned the tenant
 
 	suspended, ofRules, ofSubjects bool
-	features                       feature.Set // the tenant's own features; nil, as almost always: none
+	features                       feature.Set // the tenant's own features; nil: none, which is usual
 }
 
 // loadedTenant is the result of a read from PostgreSQL or of a lookup in memory.
@@ -138,8 +138,8 @@ func (c *tenantCache) cached(id string, now time.Time) (entry loadedTenant, fres
 	return entry, (known || unknown) && c.fresh(known, readAt, now)
 }
 
-// readAhead reads those tenants of ids that get would have to read, many in one query. It stops at the first error.
-// Then get reads the tenant again and returns the error.
+// readAhead reads the tenants in ids that get would have to read. It reads many tenants with one query. It stops at
+// the first error. A later call of get reads the tenant again and returns the error.
 func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
 	var missing []string
 	now := c.now()
@@ -230,7 +230,7 @@ func loadError(err error) error {
 	return pgstore.Translate("read tenant", err)
 }
 
-// load reads the tenants ids from PostgreSQL, and caches them. The lane calls it.
+// load reads the tenants in ids from PostgreSQL, and caches them. The lane calls it.
 func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
@@ -262,13 +262,13 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 			c.addUnknown(id, readAt)
 		}
 		if c.stripe(id).Load() != before[i] {
-			c.remove(id) // after add: drop counts, then removes. So load sees the count, or drop removes the entry
+			c.remove(id) // this check is after add: a drop that counts later also removes the entry later
 		}
 	}
 	return answers
 }
 
-// drop removes a tenant that was changed from the cache.
+// drop removes a changed tenant from the cache.
 func (c *tenantCache) drop(id string) {
 	c.stripe(id).Add(1)
 	c.remove(id)

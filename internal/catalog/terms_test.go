@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// wide stores the plan both, which has calls and credits, and the plan lean, which has calls only. The plan of acme
-// is both.
+// wide stores the plan "both", which has calls and credits, and the plan "lean", which has only calls. It stores the
+// tenant acme with the plan "both".
 func wide(t *testing.T, s *Store) {
 	t.Helper()
 	for _, id := range []string{"calls", "credits", "seats"} {

@@ -99,7 +99,7 @@ func (b Block) Same(o Block) bool {
 		b.Reason == o.Reason
 }
 
-// isExpired reports whether the block has expired at now.
+// isExpired reports whether the block has expired at the instant `now`.
 func (b *Block) isExpired(now time.Time) bool {
 	return !b.ExpiresAt.IsZero() && !now.Before(b.ExpiresAt)
 }

@@ -23,7 +23,7 @@ func Patched[M ~map[string]V, V any](members M, changes map[string]*V) M {
 	return after
 }
 
-// PatchTo returns the changes with which Patched makes members from an empty map.
+// PatchTo returns the changes that turn an empty map into members: see Patched.
 func PatchTo[M ~map[string]V, V any](members M) map[string]*V {
 	changes := make(map[string]*V, len(members))
 	for name, v := range members {

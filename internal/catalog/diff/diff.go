@@ -23,7 +23,8 @@ const (
 )
 
 // Report lists the changes that Apply made, or would make in a dry run, to meters, plans, limits, tenants and blocks.
-// The objects of each kind are in the order of the file. The objects that are not in the file follow.
+// The objects of each kind are in the order of the file, but tenants are in the order of their ids. The objects that
+// are not in the file follow.
 type Report struct {
 	Changes     []Change
 	DryRun      bool

@@ -36,8 +36,8 @@ func Number(n int64) Value { return Value{Number: n, Counted: true} }
 // Granted reports whether the value lets a tenant use the feature.
 func (v Value) Granted() bool { return v.On || v.Number > 0 }
 
-// ReductionTo returns words for a warning that say how v is reduced to another value. A number of tenants follows
-// these words. It returns "" if v is not reduced. A number and a switch cannot be compared.
+// ReductionTo returns the words of a warning that say how the value `after` is less than v. In the warning, a number of
+// tenants follows these words. It returns "" if v is not reduced. A number and a switch cannot be compared.
 func (v Value) ReductionTo(after Value) string {
 	switch {
 	case v.Granted() && !after.Granted():

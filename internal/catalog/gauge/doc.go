@@ -18,9 +18,9 @@
 //	G3  Entries of a gauge are numbered 1, 2, 3, ... without a gap. Each entry begins with the value with which the
 //	    previous entry ended, the first entry with 0. The stored value is the value after the newest entry. Package
 //	    audit verifies this.
-//	G4  (tenant, Idempotency-Key) changes a gauge once. A repeat gets the stored answer. A different request with the
-//	    same key is refused. Keys are stored for ever, because they are few. A key of a gauge may be equal to a key of
-//	    a debit: the two are independent.
+//	G4  A key (Idempotency-Key) of a tenant changes a gauge at most once. A repeat gets the stored answer. A different
+//	    request with the same key is refused. Keys are stored for ever, because they are few. A key of a gauge may be
+//	    equal to a key of a debit: the two are independent.
 //	G5  Entries are never deleted, not even by the archive (docs/decisions/gauges.md). The only cost is that a
 //	    verification of the whole database takes longer.
 //	G6  A refused change, and a dry run, store nothing.

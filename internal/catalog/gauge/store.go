@@ -170,7 +170,7 @@ func (s *Store) replay(ctx context.Context, tx *pgstore.Transaction, c *Change) 
 	return state, true, nil
 }
 
-// rows is the method of a transaction that reads one row.
+// rows is a transaction. It has only the method that reads one row.
 type rows interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }

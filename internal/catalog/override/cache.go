@@ -29,7 +29,7 @@ const (
 
 // Config configures a Cache. The zero value is valid.
 type Config struct {
-	Sets        int              // most sets in memory; the least recently used is dropped first; 0 is 100,000
+	Sets        int              // largest number of sets in memory; the least recently used is dropped; 0 is 100,000
 	LoadTimeout time.Duration    // bounds the time of one read; requests wait for it; 0 is 1 s
 	Lanes       *lane.Metrics    // nil: no metrics of the lane that reads
 	Now         func() time.Time // nil is time.Now; measures pauses only
@@ -51,7 +51,7 @@ type key struct{ tenant, subject string }
 
 // set contains the overrides of a tenant or of a subject. It is immutable.
 type set struct {
-	of     uint32 // number of the newest read of the tenant at the time when the set was read
+	of     uint32 // number of the read of the tenant to which the set belongs: see TenantFacts.Read
 	byRule map[string]*InForce
 }
 
@@ -74,7 +74,7 @@ func NewCache(store *Store, cfg Config) *Cache {
 // Stop ends the reads. Sets in memory stay in use.
 func (c *Cache) Stop(ctx context.Context) error { return c.lane.Stop(ctx) }
 
-// Sets contains the overrides that apply to a request: of its subject and of its tenant.
+// Sets contains the overrides that apply to a request: the set of its subject and the set of its tenant.
 type Sets struct{ subject, tenant map[string]*InForce }
 
 // Of returns the overrides of a tenant and of one of its subjects. If subject is empty, it returns only the overrides
@@ -91,8 +91,8 @@ func (c *Cache) Of(ctx context.Context, t *catalog.TenantFacts, subject string) 
 	return s
 }
 
-// Rule returns the override of a rule that is in force at now, or nil. bySubject says whether the rule has a bucket
-// for each subject.
+// Rule returns the override of a rule that is in force at the instant `now`. It returns nil if there is none. bySubject
+// says whether the rule has a bucket for each subject.
 func (s Sets) Rule(rule string, bySubject bool, now time.Time) *InForce {
 	if o := s.subject[rule]; bySubject && o != nil && o.holds(now) {
 		return o

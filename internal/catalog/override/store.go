@@ -46,7 +46,7 @@ func NewStore(c *catalog.Store, check func(*catalog.Limit) error) *Store {
 // Put creates or replaces an override. It returns the stored override and whether it is new. It fails with
 // errcode.TenantNotFound if the tenant does not exist, and with errcode.NotFound if the tenant has no such rule. It
 // fails with errcode.InvalidArgument if the rate or burst is not valid for the rule. It fails with errcode.Conflict
-// if RulesMax rules are already overridden.
+// if the tenant or the subject already has overrides of RulesMax rules.
 func (s *Store) Put(ctx context.Context, o Override) (stored Override, created bool, err error) {
 	if faults := o.Check(body.Given{}); faults != nil {
 		return Override{}, false, errcode.Invalid(faults...)
@@ -186,7 +186,7 @@ func note(ctx context.Context, tx *pgstore.Transaction, action string, before, a
 	return auditlog.Record(ctx, tx, []auditlog.Line{line})
 }
 
-// one returns an override that is in force at now. It returns nil if there is no such override.
+// one returns an override that is in force at the instant `now`. It returns nil if there is no such override.
 func (s *Store) one(ctx context.Context, tx pgx.Tx, rule, tenant, subject string, now time.Time) (*Override, error) {
 	items, err := s.collect(ctx, tx, "SelectOverride", rule, tenant, subject, now)
 	if err != nil || len(items) == 0 {
