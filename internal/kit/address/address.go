@@ -25,7 +25,7 @@ func (p Prefix) WithDefaults() Prefix { return Prefix{cmp.Or(p.V4, bitsV4), cmp.
 
 // Embedded returns the IPv4 address inside a NAT64 address (64:ff9b::/96) or an IPv4-compatible address (::/96). It
 // returns other addresses unchanged. Behind NAT64, all IPv4 addresses are in one /64. Addresses in 64:ff9b:1::/48 are
-// not changed, because each network decides in which of their bits the IPv4 address is.
+// not changed, because each network decides which bits of such an address contain the IPv4 address.
 func Embedded(ip netip.Addr) netip.Addr {
 	ip = ip.Unmap().WithZone("")
 	if !ip.Is6() {

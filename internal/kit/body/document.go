@@ -112,8 +112,8 @@ func (d *Document) refuseField() {
 	d.skip()
 }
 
-// ReadList reads an array with low to high elements, each with read. It skips the elements after the first high
-// elements.
+// ReadList reads an array of `low` to `high` elements. It calls the function `read` for each element, and skips the
+// elements after the first `high` ones.
 func ReadList[T any](d *Document, into *[]T, low, high int, read func(d *Document, into *T)) {
 	n := d.list(high, func() {
 		*into = append(*into, *new(T))
@@ -124,8 +124,8 @@ func ReadList[T any](d *Document, into *[]T, low, high int, read func(d *Documen
 	}
 }
 
-// list reads an array and calls read for each of the first high elements. It returns the length of the array, or -1
-// if the value is not an array or cannot be read.
+// list reads an array and calls the function `read` for at most `high` elements. It returns the length of the array, or
+// -1 if the value is not an array or cannot be read.
 func (d *Document) list(high int, read func()) int {
 	if !d.enter('[', "must be an array") {
 		return -1

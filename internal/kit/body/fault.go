@@ -16,7 +16,7 @@ const (
 // Fault is one fault of a request or an object: a field that is wrong.
 type Fault struct {
 	Field   string `json:"field"`   // a path such as allowances[0].amount
-	Message string `json:"message"` // what it must be
+	Message string `json:"message"` // what the field must be
 }
 
 // Error returns field and message.

@@ -16,8 +16,8 @@ import (
 
 // Checked is a type that JSON can read: an object of a request by administrators or of a catalogue file.
 type Checked interface {
-	// Check returns all faults of the object. given has the paths of the fields that occur in the document. If a
-	// field is given, it must be within its bounds, even if its value is the one that an absent field would have.
+	// Check returns all faults of the object. given has the paths of the fields that occur in the document. A given
+	// field must be within its bounds, even if it has the same value as an absent field.
 	Check(given Given) []Fault
 }
 
@@ -219,7 +219,7 @@ func (r *objectReader) integer(v reflect.Value) {
 // integerHint returns a text that says how to write the number that raw probably means. It returns "" if that is not
 // known.
 func integerHint(raw jsontext.Value) string {
-	text := strings.ToLower(strings.Trim(string(raw), `"`)) // a YAML reader takes 1e6 for text
+	text := strings.ToLower(strings.Trim(string(raw), `"`)) // a YAML reader reads 1e6 as text
 	if slices.Contains([]string{"unlimited", "infinite", "infinity", "inf", ".inf", "none", "no limit"}, text) {
 		return "; nothing is unlimited: leave an optional field out, choose a large amount, or allow overage"
 	}

@@ -18,8 +18,8 @@ func Similar(name string, words []string) string {
 // maxCompared bounds the length of names that are compared. All names of fields are shorter.
 const maxCompared = 32
 
-// distance returns how many letters must be inserted, deleted, replaced or swapped with the next letter to turn a
-// into b.
+// distance returns the smallest number of changes that turn the name a into the name b. A change inserts, deletes or
+// replaces a letter, or swaps it with the next letter.
 func distance(a, b string) int {
 	if len(a) > maxCompared || len(b) > maxCompared {
 		return maxCompared

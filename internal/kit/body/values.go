@@ -24,7 +24,7 @@ func (d *Document) text() (string, bool) {
 	return string(plain), err == nil
 }
 
-// valid reads a string that the function is accepts. For another value it records a fault with the text `must`.
+// valid reads a string that the function `is` accepts. For another value it records a fault with the text `must`.
 func (d *Document) valid(is func(string) bool, must string) string {
 	if text, ok := d.text(); ok && is(text) {
 		return text
@@ -45,7 +45,7 @@ func (d *Document) Route() string { return d.valid(bound.Route, bound.MustBeRout
 // Method reads an HTTP method.
 func (d *Document) Method() string { return d.valid(bound.Method, bound.MustBeMethod) }
 
-// Visible reads 1 to high visible ASCII characters.
+// Visible reads a string of 1 to `high` visible ASCII characters.
 func (d *Document) Visible(high int) string {
 	if text, ok := d.text(); ok && bound.ASCII(text, '!', 1, high) {
 		return text
@@ -54,7 +54,7 @@ func (d *Document) Visible(high int) string {
 	return ""
 }
 
-// Prose reads text for people with low to high bytes.
+// Prose reads text for people. The length of the text is `low` to `high` bytes.
 func (d *Document) Prose(low, high int) string {
 	if text, ok := d.text(); ok && bound.Text(text, low, high) {
 		return text
@@ -63,7 +63,7 @@ func (d *Document) Prose(low, high int) string {
 	return ""
 }
 
-// Characters reads text for people with low to high characters.
+// Characters reads text for people. The length of the text is `low` to `high` characters.
 func (d *Document) Characters(low, high int) string {
 	if text, ok := d.text(); ok && IsText(text, low, high) {
 		return text
@@ -72,7 +72,7 @@ func (d *Document) Characters(low, high int) string {
 	return ""
 }
 
-// IsText reports whether s has low to high characters and no control characters except line ends and tabs.
+// IsText reports whether s has `low` to `high` characters and no control characters except line ends and tabs.
 func IsText(s string, low, high int) bool {
 	n := utf8.RuneCountInString(s)
 	return n >= low && n <= high && bound.Text(s, low, len(s))
@@ -106,8 +106,8 @@ func (d *Document) Duration(low, high time.Duration) time.Duration {
 // day is the length of a day for ParseDuration, which uses no calendar.
 const day = 24 * time.Hour
 
-// ParseDuration parses a duration as time.ParseDuration does. A number of days of 24 hours may precede it: 31d,
-// 1d12h.
+// ParseDuration parses a duration as time.ParseDuration does. The text may begin with a number of days of 24 hours, as
+// in 31d and 1d12h.
 func ParseDuration(text string) (time.Duration, bool) {
 	digits, rest, found := strings.Cut(text, "d")
 	if !found {

@@ -112,7 +112,7 @@ const (
 // AdminKey reports whether s can be the admin key: MinAdminKey to MaxAdminKey visible ASCII characters.
 func AdminKey(s string) bool { return ASCII(s, '!', MinAdminKey, MaxAdminKey) }
 
-// Text reports whether s is text for people with low to high bytes: UTF-8 without control characters. Line ends and
+// Text reports whether s is text for people: `low` to `high` bytes of UTF-8 without control characters. Line ends and
 // tabs are allowed.
 func Text(s string, low, high int) bool {
 	if len(s) < low || len(s) > high || !utf8.ValidString(s) {
@@ -131,8 +131,8 @@ func MustBeText(low, high int) string {
 	return fmt.Sprintf("must be %d to %d bytes of UTF-8 without control characters", low, high)
 }
 
-// ASCII reports whether s has low to high characters, each from first to '~'. Packages also use it for bounds that no
-// other package needs.
+// ASCII reports whether s has `low` to `high` characters, each from `first` to '~'. Other packages call it for bounds
+// that only they need.
 func ASCII(s string, first byte, low, high int) bool {
 	if len(s) < low || len(s) > high {
 		return false

@@ -11,7 +11,7 @@
 //  1. Each bound has one check and one sentence. Other packages use them and do not define their own.
 //  2. A value that passes its check is safe in all places where values of its kind are used: PostgreSQL can store it,
 //     a Redis key can contain it, and every JSON client can read it exactly.
-//  3. The bounds are those of openapi.yaml; a test of package httpapi compares them with it.
+//  3. The bounds are the same as in openapi.yaml. A test of package httpapi compares them.
 //
 // # Clock, concurrency, failure
 //

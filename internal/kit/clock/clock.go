@@ -31,7 +31,7 @@ type Clock struct {
 	mu       sync.Mutex
 	ahead    time.Duration
 	decision time.Time // the decision of the newest reading, in UTC
-	read     time.Time // when it was read; monotonic, so setting the instance's clock does not change it
+	read     time.Time // instant of that reading; monotonic, so setting the instance's clock does not change it
 	skew     time.Duration
 	disagree bool
 }

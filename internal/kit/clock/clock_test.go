@@ -11,8 +11,8 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// at returns a clock. Its instance's clock returns the instants of walls one after the other, and then repeats the
-// last instant.
+// at returns a Clock. Its Config.Wall returns the instants in `walls` one after the other, and then repeats the last
+// instant.
 func at(skewMax time.Duration, changed func(bool, time.Duration), walls ...time.Time) *Clock {
 	return New(Config{SkewMax: skewMax, Changed: changed, Wall: func() time.Time {
 		now := walls[0]

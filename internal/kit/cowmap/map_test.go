@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A version from which another version was forked does not change when the later version changes.
+// After a fork, the earlier version does not change when the later version changes.
 func TestMap_Versions_AreMapsThatDoNotChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

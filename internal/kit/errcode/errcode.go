@@ -9,11 +9,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
 
-// Code names a kind of failure. Callers decide by it, and httpapi maps it to an HTTP status. The names are those of
-// the REST contract.
+// Code is the name of a kind of failure, as in the REST contract. Callers decide by the code, and httpapi maps it to an
+// HTTP status.
 type Code string
 
-// The codes of errors. If several of them apply to an operation, its error has the one that is first in this list.
+// The codes of errors. If several codes apply to an operation, its error has the first of them in this list.
 const (
 	IdempotencyKeyReused Code = "idempotency_key_reused" // the key is stored with another request
 	InvalidArgument      Code = "invalid_argument"
@@ -22,14 +22,14 @@ const (
 	GrantNotFound        Code = "grant_not_found"
 	HoldNotFound         Code = "hold_not_found"
 	OperationNotFound    Code = "operation_not_found"
-	Archived             Code = "archived" // the data about it was archived, or it never existed
+	Archived             Code = "archived" // the data about the object was archived, or the object never existed
 	TenantSuspended      Code = "tenant_suspended"
 	MeterNotInPlan       Code = "meter_not_in_plan"
 	Conflict             Code = "precondition_failed" // the state forbids the operation, e.g. the grant id exists
 	HoldNotActive        Code = "hold_not_active"
 	RefundExceedsDebit   Code = "refund_exceeds_debit"
 	AmountOutOfRange     Code = "amount_out_of_range" // an amount or a sum of the balance would pass its bound
-	QuotaExceeded        Code = "quota_exceeded"      // the next period brings more
+	QuotaExceeded        Code = "quota_exceeded"      // waiting helps: the next period grants more
 	CreditsExhausted     Code = "credits_exhausted"   // waiting does not help; a new grant helps
 	QueueFull            Code = "queue_full"
 	Unavailable          Code = "unavailable"     // no decision is possible now; nothing was done
@@ -44,7 +44,7 @@ type Error struct {
 	Fields     []body.Fault  // faults of the request, by field; nil if no field is at fault
 	Detail     string        // a sentence for the caller; empty if Fields say everything
 	RetryAfter time.Duration // > 0 if a retry can help
-	Data       any           // details, of a type of the package that failed (see ledger.DenialOf), or nil
+	Data       any           // details in a type of the package that failed (see ledger.DenialOf), or nil
 	Cause      error         // for the log only
 }
 

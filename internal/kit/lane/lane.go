@@ -175,7 +175,8 @@ func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, err
 	}
 }
 
-// startTimer makes t.timer fire after wait. If the ticket was used before, it already has a timer, which is reset.
+// startTimer makes t.timer fire after the time `wait`. If t has a timer from an earlier use, startTimer resets that
+// timer.
 func (t *ticket[Q, A]) startTimer(wait time.Duration) {
 	if t.timer == nil {
 		t.timer = time.NewTimer(wait)
@@ -191,8 +192,8 @@ const (
 	late           // the batch did not start in time
 )
 
-// await waits for t's answer. If the caller gives up, or if the timer `over` fires, before t's batch has started,
-// await abandons t. From then on the lane owns t.
+// await waits for t's answer. If the caller gives up or the timer `over` fires before t's batch has started, await
+// abandons t. From then on the lane owns t.
 func await[Q, A any](t *ticket[Q, A], away <-chan struct{}, over <-chan time.Time) (end int) {
 	select {
 	case <-t.done:
@@ -257,7 +258,7 @@ func (l *Lane[Q, A]) cutOff() {
 		}
 		t.give(none, ErrStopped)
 	}
-	// Answer before the cancellation. Otherwise it would depend on process's speed which answer an item gets.
+	// Answer before the cancellation. Otherwise the answer to an item would depend on the speed of process.
 	for _, t := range l.batch {
 		t.disown(ErrUnfinished)
 	}

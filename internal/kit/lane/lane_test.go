@@ -74,8 +74,8 @@ func (r *rig) do(q int) *call {
 	return c
 }
 
-// doBy calls DoBy in a new goroutine, with a deadline wait from now. It returns when that goroutine is blocked or has
-// ended.
+// doBy calls DoBy in a new goroutine. The deadline is the time `wait` from now. doBy returns when that goroutine is
+// blocked or has ended.
 func (r *rig) doBy(wait time.Duration, q int) *call {
 	c, began := &call{}, time.Now()
 	go func() {
@@ -457,7 +457,7 @@ func (c *impatient) Err() error {
 	}
 }
 
-// DoWithin calls Done of such a context only if the deadline of the context is before until.
+// DoWithin calls Done of an impatient context only if the deadline of the context is before the time `until`.
 func TestDoWithin_ContextWithTimerForDone_NeedsItOnlyForAnEarlierDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

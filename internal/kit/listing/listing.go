@@ -18,8 +18,8 @@ const MustBeCursor = "is an unknown cursor; it must be the next_cursor of the pa
 type Query struct {
 	Limit  int    // 1..Max
 	Cursor string // empty for the first page, otherwise the NextCursor of the page before
-	Prefix string // only tenants whose ids begin with it; other listings ignore it
-	Tenant string // only objects of this tenant, for example its blocks and those of its subjects; empty: all
+	Prefix string // only tenants whose ids begin with Prefix; lists of other objects ignore Prefix
+	Tenant string // only objects of this tenant and of its subjects, for example blocks; empty: objects of all tenants
 }
 
 // Page is one page of a listing. Its items are in the order of their ids.

@@ -37,8 +37,8 @@ func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 	if n == 0 {
 		return p, nil
 	}
-	// Guess the boundary n-1 after p.End from the nominal length of a period. Then count the boundaries up to the
-	// guess, and correct the guess. For the last periods, step from period to period.
+	// Use the nominal length of a period to guess the boundary that comes n-1 boundaries after p.End. Then count the
+	// boundaries up to the guess, and correct the guess. For the last periods, step from period to period.
 	at := p.End
 	for left := n - 1; ; {
 		if p, err = s.Containing(at); err != nil || left == 0 {
@@ -62,8 +62,8 @@ func (s Schedule) Nth(from time.Time, n int) (Period, error) {
 	}
 }
 
-// shift returns an instant that is about n periods after the given boundary. Except near changes of the zone's clock,
-// this instant is less than one period after the boundary. If n is 0, the instant is before the next boundary.
+// shift returns a guess of the boundary that is n periods after the boundary `at`. Except near changes of the zone's
+// clock, the guess is less than one period after the exact boundary. If n is 0, the guess is before the next boundary.
 func (s Schedule) shift(at time.Time, n int) time.Time {
 	loc := cmp.Or(s.Location, time.UTC)
 	if s.Every == Hour {
@@ -114,7 +114,7 @@ func (s Schedule) index(anchor, t time.Time) int {
 	return n
 }
 
-// skipped returns the number of boundaries after a and up to b that are at the same instant as the boundary before.
+// skipped returns the number of boundaries after a and up to b that are at the same instant as the preceding boundary.
 // Two boundaries are at the same instant if a gap of the zone's clock contains a whole period. This is possible only
 // for days, because the longest gap was a day.
 func (s Schedule) skipped(anchor, a, b time.Time) int {

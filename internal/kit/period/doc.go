@@ -5,9 +5,9 @@
 //   - period: a half-open time range [start, end) in UTC.
 //   - interval: the length of a period: an hour, a day, a week, a month, a year, or once. Once means one period
 //     without an end.
-//   - anchor: the start of the first period. With the kind Calendar, periods begin with the calendar's hour, day,
-//     week (Monday), month or year. With the kind Tenant, periods begin at the tenant's anchor instant, and later
-//     periods at the same day and time of day.
+//   - anchor: the start of the first period. With the kind Calendar, periods begin with the calendar's hour, day, week
+//     (Monday), month or year. With the kind Tenant, the first period begins at the tenant's anchor instant, and later
+//     periods begin at the same day and time of day.
 //   - wall clock: the clock that shows the local date and time in the schedule's zone.
 //   - gap, overlap: wall times that do not exist, or that exist twice, because the zone's offset changes.
 //

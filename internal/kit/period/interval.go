@@ -11,7 +11,7 @@ var ErrInvalid = errors.New("period: invalid")
 // Interval is the length of a period.
 type Interval string
 
-// The intervals. Their texts are those of the REST contract and of the tables.
+// The intervals. The REST contract and the tables use the same texts.
 const (
 	Hour  Interval = "hour"
 	Day   Interval = "day"
@@ -33,7 +33,7 @@ func ParseInterval(s string) (Interval, error) {
 // AnchorKind determines where periods begin.
 type AnchorKind string
 
-// The kinds of anchors. Their texts are those of the REST contract and of the tables.
+// The kinds of anchors. The REST contract and the tables use the same texts.
 const (
 	Calendar AnchorKind = "calendar" // at the start of the calendar's hour, day, week, month or year
 	Tenant   AnchorKind = "tenant"   // at the tenant's anchor instant

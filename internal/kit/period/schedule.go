@@ -137,7 +137,8 @@ func (s Schedule) boundary(anchor time.Time, n int) time.Time {
 	return instantOf(wall, s.Location)
 }
 
-// calendarHour returns the range from the last full hour of the wall clock that is not after t to the next full hour.
+// calendarHour returns the period that contains t. The period begins at a full hour of the wall clock and ends at the
+// next full hour.
 func calendarHour(t time.Time, loc *time.Location) Period {
 	var p Period
 	// Each range of constant offset has its own full hours. If no full hour lies from the start of t's range to t,

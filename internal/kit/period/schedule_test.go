@@ -42,7 +42,7 @@ func following(t require.TestingT, s period.Schedule, in time.Time, n int) []per
 }
 
 // TestSchedule_KnownBoundaries lists boundaries as local times with the offset, so that a reader can check them in a
-// calendar. The field from is an instant in the first period.
+// calendar. The field `from` is an instant in the first period.
 func TestSchedule_KnownBoundaries(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -5,12 +5,12 @@ import (
 	"math/big"
 )
 
-// Payment says at which price units of one meter were paid with units of another meter, as ledger entries store it.
+// Payment describes how use of one meter was paid with units of another meter. Ledger entries store it in this form.
 type Payment struct {
 	For   string `json:"for"`   // the meter whose use was paid for
 	Units int64  `json:"units"` // number of paid units of For; 0 on further entries of the same payment
 	Price int64  `json:"price"`
-	Per   int64  `json:"per,omitempty"` // Price is the price of this many units; 0: of one unit
+	Per   int64  `json:"per,omitempty"` // the number of units of For that cost Price; 0 means one unit
 }
 
 // At returns p with the price r.

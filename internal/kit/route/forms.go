@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The forms in which clients can spell one route differently. A router behind the service may treat all spellings of
-// a form as the same route.
+// The forms: the ways in which clients can spell one route differently. A router behind the service may treat spellings
+// that differ only in a form as the same route.
 const (
 	FormCase          = "case"           // upper-case and lower-case letters
 	FormTrailingSlash = "trailing_slash" // slashes, blanks and control characters at the end of the route
@@ -129,8 +129,8 @@ func isBlank(high, low int) bool {
 	return high >= 0 && low >= 0 && (c <= ' ' || c == 0x7f)
 }
 
-// In returns the patterns that match the normalized spellings of the routes that p matches. A normalized route may
-// lack its last slash. So for /v1/** there is a second pattern, /v1.
+// In returns patterns for normalized routes. If p matches a route, they match its normalized spelling. A normalized
+// route may lack its last slash. So for /v1/** there is a second pattern, /v1.
 func (p Pattern) In(forms Forms) []Pattern {
 	keep := forms
 	if p.rest {
@@ -153,8 +153,8 @@ func (p Pattern) In(forms Forms) []Pattern {
 	return patterns
 }
 
-// Spellings caches the normalized spellings of one route, for two sets of forms: few sets are in use. The zero value
-// is empty.
+// Spellings caches the normalized spellings of one route, for two sets of forms, because few sets are in use. The zero
+// value is empty.
 type Spellings [2]struct {
 	forms Forms // 0: this element is unused
 	text  string

@@ -7,9 +7,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
-// Index finds the patterns that match a route. It is a tree of segments (the texts between slashes). So the time does
-// not grow with the number of patterns that have the same beginning. T is the type of a pattern's value. The zero
-// value is empty. Many goroutines may read and fork an Index that no longer changes.
+// Index finds the patterns that match a route. It is a tree of segments (the texts between slashes). So the time of a
+// search does not grow with the number of patterns that have the same beginning. T is the type of a pattern's value.
+// The zero value is empty. Many goroutines may read and fork an Index that no longer changes.
 type Index[T comparable] struct {
 	exact  cowmap.Map[[]T] // patterns without a wildcard
 	root   segment[T]

@@ -58,7 +58,7 @@ func (p Pattern) Match(route string) bool {
 	if route == "" || !strings.HasPrefix(route, p.text[:p.literal]) {
 		return false
 	}
-	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // cheap: such patterns rarely end with the same text
+	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // cheap: patterns that begin alike rarely end alike
 		return false
 	}
 	at, in := p.literal, p.literal // positions in the pattern and in the route

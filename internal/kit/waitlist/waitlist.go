@@ -36,7 +36,7 @@ type Place[V any] struct {
 func New[V any](cfg Config) *List[V] { return &List[V]{cfg: cfg, of: map[string]int{}} }
 
 // Add adds a value of a tenant and returns its place, or nil if there is no room. All values of a batch have the same
-// group. crowded reports whether enough values for a whole batch wait, or there is no room.
+// group. crowded is true if there is no room, or if enough values for a whole batch wait.
 func (l *List[V]) Add(v V, tenant string, group int) (p *Place[V], crowded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,8 +72,8 @@ func (l *List[V]) Take() []*Place[V] {
 	return batch
 }
 
-// pick appends places to batch while it has room, those that have waited longest first, with at most share places of
-// one tenant.
+// pick appends places of the oldest group to batch, the oldest first, until the batch is full. It appends at most
+// `share` places of each tenant.
 func (l *List[V]) pick(batch []*Place[V], share int) []*Place[V] {
 	group, taken := l.waiting[0].group, map[string]int{}
 	for _, p := range l.waiting {

@@ -31,8 +31,8 @@ type Reader struct {
 // NewReader returns an empty Reader.
 func NewReader() *Reader { return &Reader{Lines: map[string]int{}, Nulls: map[string]bool{}} }
 
-// ObjectText returns the mapping n as a JSON object. A null gives an empty object. If the mapping has no field with
-// the name self and key is not empty, ObjectText adds this field with the value key.
+// ObjectText returns the mapping n as a JSON object. A null gives an empty object. If the mapping has no field with the
+// name `self`, ObjectText adds this field with the value `key`, unless key is empty.
 func (r *Reader) ObjectText(path, self, key string, n ast.Node) ([]byte, bool) {
 	before := len(r.Problems.list)
 	pairs := r.Pairs(path, n)
@@ -142,7 +142,7 @@ func (r *Reader) Key(path string, pair *ast.MappingValueNode) (string, bool) {
 	return "", false
 }
 
-// json appends n as JSON to the text to. If JSON cannot express n, it adds a problem and returns false.
+// json appends n as JSON to the text `to`. If JSON cannot express n, it adds a problem and returns false.
 func (r *Reader) json(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
 	r.Lines[path] = LineOf(n)
 	if depth > yamlDepth {
