@@ -14,10 +14,10 @@ import (
 // maxColumns is the maximum length of a line of hand-written code. A tab counts as four columns.
 const maxColumns = 120
 
-// wideFiles is the path of the list of files that are older than the limit maxColumns and have longer lines. If all
-// lines of a file have become short enough, the file must leave the list. No file is added. The linter lll cannot
-// hold such a list: golangci-lint only warns about an exclusion that excludes nothing, so the list would not become
-// shorter.
+// wideFiles is the path of a list of files with lines longer than maxColumns. These files are older than the limit. If
+// all lines of a file have become short enough, the file must leave the list. No file may be added. A list of
+// exclusions for the linter lll would not become shorter, because golangci-lint only warns about an exclusion that
+// excludes nothing.
 const wideFiles = "testdata/wide.txt"
 
 func isWide(text string) bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clientModules maps the folders of the modules that other programs import to the modules' paths.
+// clientModules maps the folders of modules to the paths of the modules. Other programs import these modules.
 var clientModules = map[string]string{
 	"client":           module + "/client",
 	"client/quotaecho": module + "/client/quotaecho",
@@ -57,8 +57,8 @@ func TestProduct_Modules_NoneOfTheLaboratory(t *testing.T) {
 	inModule(t, "../../../lab", "list", "-deps", "-test", "./...") // lab's go.mod lists all modules that lab needs
 }
 
-// The client needs only the standard library. Its middleware for echo works with the oldest version that its go.mod
-// names.
+// The client needs only the standard library. The middleware for echo compiles with the oldest version of echo that its
+// go.mod permits.
 func TestClient_Modules_CompileAlone(t *testing.T) {
 	t.Parallel()
 	for dir := range clientModules {

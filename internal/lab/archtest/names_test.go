@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// subjectFirst matches the name of a test that consists of a subject and then of conditions and guarantees.
+// subjectFirst matches a test name that begins with a subject. Conditions and guarantees follow the subject.
 var subjectFirst = regexp.MustCompile(`^Test[A-Z][A-Za-z0-9]*(_[A-Za-z0-9]+)+$`)
 
 // testNamesStartWithTheSubject returns the tests with other names, for example TestADebitIsDenied. A reader who looks

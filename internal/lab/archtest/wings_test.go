@@ -45,8 +45,8 @@ var wings = []wing{
 	{name: "lab", imports: []string{"store"}},
 }
 
-// outside maps each folder that is not a wing to the folders that its packages may import. It also maps some wings to
-// the folders outside the wings that they may import.
+// outside maps each folder that is not a wing to the folders that its packages may import. For some wings, it also
+// lists the folders that are not wings and that the wing may import.
 var outside = map[string][]string{
 	"client":        {}, // other programs import the client, so it imports no other package of ours
 	"deploy":        {},
@@ -122,7 +122,7 @@ func mayImportRoom(from, to string, test bool) bool {
 	return false
 }
 
-// mayImport reports whether a file may import ours, a package of this repository.
+// mayImport reports whether a file may import the package `ours` of this repository.
 func mayImport(f *file, ours string) bool {
 	from, to := roomOf(f.pkg), roomOf(ours)
 	switch {

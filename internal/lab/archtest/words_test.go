@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oddWords maps words that newcomers did not understand in names to better words. These words must not be used again.
+// oddWords maps odd words to better words. Newcomers did not understand the odd words in names, so no name may use them
+// again.
 var oddWords = map[string]string{
 	"crowd":   "counts of rules",
 	"desk":    "provisioner",

@@ -28,8 +28,8 @@ const (
 )
 
 // Play plays the story of the demo through api, if the service's clock is behind the present. If the story stays
-// incomplete, Play returns the reason as an error. The clock is at the present after an error as well, unless ctx has
-// ended or the service does not answer.
+// incomplete, Play returns the reason as an error. Even after an error, Play sets the clock to the present, unless ctx
+// has ended or the service does not answer.
 func Play(ctx context.Context, api *client.API) error {
 	clock, err := api.GetTestClock(ctx)
 	if err != nil || clock.OffsetSeconds >= 0 {
@@ -102,9 +102,9 @@ func (s *story) passMeeting(ctx context.Context, by time.Duration) error {
 	return s.pass(ctx, by-(before-s.behind))
 }
 
-// lastFivePastTwo returns the last instant before the present at which it was 14:05:20 in acme's zone. At that time
-// of the day, somebody may ask why a request was refused. The 20 seconds leave a margin for a slow machine on both
-// sides.
+// lastFivePastTwo returns the last instant before the present at which it was 14:05:20 in acme's zone. The example in
+// docs/console.md asks why acme was refused at 14:05. With the 20 seconds, the request is in that minute even on a slow
+// machine.
 func lastFivePastTwo(now time.Time) time.Time {
 	zone, err := time.LoadLocation(customers()[0].zone)
 	if err != nil {

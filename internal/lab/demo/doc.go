@@ -18,6 +18,6 @@
 //
 // # Clock, concurrency, failure
 //
-// Only the story moves the ledger's time, so nobody else should use the service until the story has ended. Rate
-// limits and the audit log use real time: they show the story's requests at the time at which these were sent.
+// Only the story moves the ledger's time, so nobody else should use the service until the story has ended. Rate limits
+// and the audit log use real time: they show when the requests of the story were really sent.
 package demo

@@ -105,7 +105,7 @@ func (s *story) happen(ctx context.Context, hour int) error {
 	return err
 }
 
-// use returns the debits of the tenants in the step that starts at hour. The amounts are smaller at weekends, and
+// use returns the debits of the tenants in the step that starts at this hour. The amounts are smaller at weekends, and
 // differ from day to day.
 func (s *story) use(hour int) []client.BatchDebit {
 	day := s.today.Add(-Behind + time.Duration(hour)*time.Hour)
@@ -175,7 +175,7 @@ func (s *story) events() map[int]func(context.Context) error {
 	}
 }
 
-// seat sets the gauge seats of tenants. Its value is the number of people who may sign in.
+// seat sets the gauge `seats` of each tenant. The value of the gauge is the number of people who may sign in.
 func (s *story) seat(ctx context.Context, of map[string]int64) error {
 	for tenant, n := range of {
 		if _, err := s.api.SetGauge(ctx, tenant, seats, client.SetGaugeQuery{}, client.GaugeRequest{Value: n}, client.WithKey(fmt.Sprintf("demo-seats-%d", n))); err != nil {
@@ -241,8 +241,8 @@ func (s *story) askTooMuch(ctx context.Context) error {
 	return refused(err)
 }
 
-// drain makes the debit of one hour: the units above rest, divided by parts, the number of hours that remain. After
-// the last of these hours only rest remains.
+// drain makes the debit of one hour. The amount is the units above `rest`, divided by `parts`, the number of hours that
+// remain. After the last of these hours, `rest` units remain.
 func (s *story) drain(ctx context.Context, tenant, meter string, rest int64, parts, hour int) error {
 	b, err := s.api.GetBalance(ctx, tenant, meter, client.GetBalanceQuery{})
 	if err != nil {

@@ -97,7 +97,7 @@ func TestSearch_NoRedis_FindsValkey(t *testing.T) {
 }
 
 // The script that installs servers must search the same directories. Otherwise it would install a program that
-// exists, or not install a program that SystemSearch does not find.
+// SystemSearch already finds, or would not install a program that SystemSearch does not find.
 func TestInstallScript_Directories_SameAsSearch(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../../../scripts/install-servers.sh")

@@ -21,10 +21,10 @@
 //
 // # Where the data lies
 //
-// The data is in Dir if the run user can enter Dir. The run user cannot enter a directory below one that only root
-// can enter, for example below /root or a directory of mktemp -d. Then the data is in a stand-in: a directory in
-// StandInRoot whose name is derived from Dir's absolute path, so that the next start finds it. The file Dir + ".path"
-// contains the stand-in's path.
+// The data is in Dir if the run user can enter Dir. If only root can enter a parent of Dir, for example /root or a
+// directory of mktemp -d, the run user cannot enter Dir. Then the data is in a stand-in: a directory in StandInRoot
+// whose name is derived from Dir's absolute path, so that the next start finds it. The file Dir + ".path" contains the
+// stand-in's path.
 //
 // # Clock, concurrency, failure
 //

@@ -15,9 +15,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperDir is an environment variable. If it is set, the test binary starts servers in the directory that it
-// contains, prints their pids and waits until it is killed. helperCache is the environment variable with the
-// durableCache of these servers.
+// helperDir is the name of an environment variable that contains a directory. If the variable is set, the test binary
+// starts servers in this directory, prints their pids and waits until it is killed. helperCache is the name of the
+// environment variable that contains the durableCache of these servers.
 const (
 	helperDir   = "LOCALSTACK_TEST_HELPER_DIR"
 	helperCache = "LOCALSTACK_TEST_HELPER_CACHE"

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// stopOrphan stops a server whose owner has died. The caller holds the directory's lock. So a process whose pid is in
-// pidFile and whose working directory is dir is such a server. stopOrphan waits orphanGrace, because the kernel has
-// already sent the server a signal to stop. Then it sends sig and waits until ctx ends. It ignores a pid that now
+// stopOrphan stops a server whose owner has died. The caller holds the directory's lock. So if a process has the pid in
+// pidFile and the working directory dir, the process is such a server. stopOrphan waits orphanGrace, because the kernel
+// has already sent the server a signal to stop. Then it sends sig and waits until ctx ends. It ignores a pid that now
 // belongs to another program.
 func stopOrphan(ctx context.Context, pidFile, dir string, sig syscall.Signal, log *slog.Logger) error {
 	f, err := os.Open(pidFile)

@@ -23,8 +23,8 @@ const noteSuffix = ".path"
 // originName is the name of a file in a stand-in. The file contains the path of Dir.
 const originName = "origin"
 
-// place returns the directory that the server uses and the run user. The directory is cfg.Dir or, if the run user
-// cannot enter cfg.Dir, its stand-in. It exists, and only the run user can enter it.
+// place returns the directory of the server, and the run user. The directory is cfg.Dir or, if the run user cannot
+// enter cfg.Dir, its stand-in. The directory exists, and only the run user can enter it.
 func (p *Postgres) place(ctx context.Context) (string, runUser, error) {
 	dir, err := filepath.Abs(p.cfg.Dir)
 	if err != nil {

@@ -146,8 +146,8 @@ func TestPort_Free_NotAnOutgoingPort(t *testing.T) {
 	}
 }
 
-// Another process may take a port before the server binds it. The port may be a second port of the server, for
-// example of a cluster's bus, and it may be free again when the start is repeated.
+// Another process may take a port before the server binds it. The port may be a second port of the server, for example
+// the port of the cluster bus. The port may be free again when the start is repeated.
 func TestPort_LostAtBind_Retried(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

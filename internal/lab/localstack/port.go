@@ -20,8 +20,8 @@ const (
 	firstFreePort = 20000
 	lastFreePort  = 32000
 
-	// portTries is the maximum number of ports that are tried. If so many of 12,000 ports cannot be bound, the cause
-	// is not that they are in use.
+	// portTries is the maximum number of ports that are tried. If none of so many ports can be bound, the cause is not
+	// that all of them are in use.
 	portTries = 64
 )
 

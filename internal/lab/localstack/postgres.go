@@ -28,7 +28,7 @@ type PostgresConfig struct {
 	Extra       map[string]string // server settings that override the defaults ("max_connections": "200")
 	Env         []string          // further environment variables of the server's process
 	Cache       string            // directory with a new cluster that is copied; empty: initdb creates a cluster
-	From        *Origin           // a copied cluster to begin with; nil: a new one
+	From        *Origin           // the copied cluster with which the server begins; nil: a new cluster
 	Search      *Search           // directories with binaries; nil: SystemSearch
 	Log         *slog.Logger      // progress messages; nil: none
 

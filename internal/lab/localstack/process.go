@@ -220,8 +220,8 @@ func poll(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// alive reports whether a process has this pid, also if the process belongs to another user. A zombie does not count.
-// The first process of a container may not reap; then an orphan that has exited stays a zombie for ever.
+// alive reports whether a process has this pid, even if the process belongs to another user. A zombie does not count:
+// in some containers no process reaps orphans, so an orphan that has exited stays a zombie for ever.
 func alive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return (err == nil || errors.Is(err, syscall.EPERM)) && !zombie(pid)
@@ -246,8 +246,8 @@ func openLog(path string) (*os.File, int64, error) {
 	return f, size, nil
 }
 
-// maxLogBytes is the length from which on a log is replaced at the next start, so that logs of `quotasvc dev` do not
-// fill the disk.
+// maxLogBytes is the largest length of a log to which a start appends. A start replaces a longer log, so that logs of
+// `quotasvc dev` do not fill the disk.
 const maxLogBytes = 16 << 20
 
 // logTail returns the last logTailBytes of the file at path, without the text before offset.

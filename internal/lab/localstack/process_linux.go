@@ -9,7 +9,7 @@ import (
 )
 
 // setDeathSignal makes the kernel send sig to the child when the thread that forked the child ends. A change of the
-// user clears this setting, so Go makes it after that change.
+// user clears this setting, so Go makes this setting after the change of the user.
 func setDeathSignal(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }
 
 // childrenOf returns the pids of the processes whose parent is pid. One read of /proc/PID/task/TID/children would be
@@ -55,7 +55,7 @@ func stat(pid int) (state string, parent int) {
 }
 
 // workingDir returns the working directory of the process pid, or an empty string if it is unknown. For PostgreSQL it
-// is the data directory, for Redis the directory in the setting dir.
+// is the data directory. For Redis it is the directory in the setting `dir`.
 func workingDir(pid int) string {
 	dir, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 	if err != nil {

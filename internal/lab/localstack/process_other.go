@@ -48,6 +48,6 @@ func workingDir(pid int) string {
 // memoryRoot returns no directory, because only Linux always has a file system in memory.
 func memoryRoot() (string, bool) { return "", false }
 
-// removeSharedMemory does nothing: the next start removes the shared memory of a killed server. Only on Linux do test
-// suites kill so many servers that the kernel has no more segments.
+// removeSharedMemory does nothing: the next start removes the shared memory of a killed server. Test suites that kill
+// so many servers that the kernel has no more segments run only on Linux.
 func removeSharedMemory(string) {}

@@ -42,15 +42,15 @@ type RedisConfig struct {
 	Log         *slog.Logger // progress messages; nil: none
 }
 
-// Redis is a private Redis (or Valkey) server. It can be stopped or killed and then started again any number of
-// times. Its URL stays the same. Its data stays only with Persist.
+// Redis is a private Redis (or Valkey) server. It can be stopped or killed and then started again any number of times.
+// Its URL stays the same. Its data stays the same only if Persist is set.
 type Redis struct {
 	Server
 	cfg      RedisConfig
 	bin      string
 	password string
 	busPort  int  // cluster bus of a cluster node; chosen at the first start
-	wasReady bool // it was ready before: the ports are fixed, and a Sentinel's configuration stays
+	wasReady bool // the server was ready before: its ports are fixed, and a Sentinel keeps its configuration
 }
 
 // StartRedis starts a server in cfg.Dir and returns when it answers. Unlike PostgreSQL, Redis runs as the caller,

@@ -76,8 +76,8 @@ func missingPrograms(ctx context.Context, search Search) error {
 	return errors.Join(errPostgres, errRedis)
 }
 
-// Stop stops both servers in order, until ctx ends; without a deadline, each server gets 30 s. Stop may be called
-// again.
+// Stop stops both servers as Server.Stop does. If ctx has no deadline, the time limit is 30 s for each server. Stop may
+// be called again.
 func (s *Stack) Stop(ctx context.Context) error {
 	var errs error
 	if s.Postgres != nil {

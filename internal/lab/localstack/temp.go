@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// staleAfter is the age from which on RemoveStale removes a temporary directory that no server uses. It is longer
-// than a test run, because a running test may have stopped its server and still need the data.
+// staleAfter is the age after which RemoveStale removes a temporary directory that no server uses. It is longer than a
+// test run, because a running test may have stopped its server and still need the data.
 const staleAfter = 30 * time.Minute
 
 // tempRoots returns the directories that TempDir tries, in order. TMPDIR has priority.
@@ -26,8 +26,7 @@ func tempRoots() []string {
 
 // TempDir creates a temporary directory in which the run user can work. Without TMPDIR, it first tries a directory in
 // memory, if there is enough space. Then it tries TMPDIR (/tmp if not set). If the run user cannot enter that
-// directory, it tries /tmp and /var/tmp. The caller removes the result. Servers in directories inside it need no
-// stand-in.
+// directory, it tries /tmp and /var/tmp. The caller removes the result. Servers in its subdirectories need no stand-in.
 func TempDir(ctx context.Context, prefix string, bin PostgresBinaries) (string, error) {
 	u, err := chooseRunUser("")
 	if err != nil {

@@ -24,8 +24,8 @@ type PostgresClock struct {
 	file string
 }
 
-// PostgresWithClock starts a server like PostgresPrivate, whose clock Shift sets. If libfaketime is missing, the test
-// fails. The test is skipped instead if QUOTASVC_TEST_WITHOUT contains libfaketime.
+// PostgresWithClock starts a server like PostgresPrivate. The method Shift sets the server's clock. If libfaketime is
+// missing, the test fails. The test is skipped instead if QUOTASVC_TEST_WITHOUT contains libfaketime.
 func PostgresWithClock(t testing.TB) *PostgresClock {
 	t.Helper()
 	library, err := findFaketime()

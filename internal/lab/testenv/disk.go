@@ -18,9 +18,9 @@ import (
 // diskSize is the size of a small disk. It is enough for a migrated cluster.
 const diskSize = "160m"
 
-// SmallDisk is the disk of a PostgreSQL that a test fills. It is a separate file system in memory. If the user may
-// not mount a file system, triggers refuse new entries and changes of limits instead, with PostgreSQL's code for a
-// full disk.
+// SmallDisk is a disk that a test can fill. A PostgreSQL uses this disk, which is a separate file system in memory. If
+// the user may not mount a file system, triggers refuse new entries and changes of limits instead, with PostgreSQL's
+// code for a full disk.
 type SmallDisk struct {
 	t      testing.TB
 	url    string

@@ -34,6 +34,6 @@
 // # Clock, concurrency, failure
 //
 // All functions may be called from parallel tests. Wall time is used for deadlines and for the age of databases and
-// directories that killed runs have left. A database is dropped when its test ends, even if the test failed.
-// Databases of killed runs are dropped by a run two hours later.
+// directories that killed runs have left. A database is dropped when its test ends, even if the test failed. A run
+// drops the databases of killed runs that are at least two hours old.
 package testenv

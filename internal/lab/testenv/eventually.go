@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Patience is the time limit of each wait of a test for an expected event. It only ends tests that hang, because even
-// a busy or slow machine needs much less time. Benchmarks measure speed, not tests.
+// Patience is the time limit of each wait of a test for an expected event. It only ends tests that hang, because even a
+// busy or slow machine needs much less time. Benchmarks, not tests, measure speed.
 const Patience = 5 * time.Minute
 
 // pollEvery is the interval of Eventually's checks. A query to a server takes about a millisecond.

@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Link is a network connection between clients and a server that can be slow or interrupted. During a Cut,
-// connections stay open and no data arrives. Data that is sent during a Cut arrives after Heal, as TCP would send it
-// again.
+// Link is a network connection between clients and a server that can be slow or interrupted. During a Cut, connections
+// stay open and no data arrives. Data that is sent during a Cut arrives after Heal, as if TCP sent the data again.
 type Link struct {
 	Addr   string
 	Delay  atomic.Int64           // nanoseconds of delay for each piece of data, in each direction

@@ -23,7 +23,7 @@ const (
 	// quotasvc_test_<unix hours>_<random>.
 	databasePrefix = "quotasvc_test_"
 
-	// staleHours is the age, in hours, from which on dropStale drops a test's database.
+	// staleHours is the smallest age, in hours, at which dropStale drops a test's database.
 	staleHours = 2
 )
 
@@ -79,7 +79,7 @@ type postgresEnv struct {
 
 // serverFacts contains the properties of a server that decide how databases are created on it.
 type serverFacts struct {
-	fileCopy bool // copy the template's files: half the CPU time, and a checkpoint, which is cheap without fsync
+	fileCopy bool // copy the template's files: this halves the CPU time, and its checkpoint is cheap without fsync
 	utc      bool // whether the server's databases have the time zone UTC
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // frozenFor is the time that the tests wait for an answer of a paused server. A running server would answer a hundred
-// times in it.
+// times in this time.
 const frozenFor = 300 * time.Millisecond
 
 func TestPostgresPrivate_Kill_KeepsRowsAndURL(t *testing.T) {

@@ -26,8 +26,9 @@ const (
 	// leaseEvery is the interval at which a test tries to lease a database if all databases are in use.
 	leaseEvery = 50 * time.Millisecond
 
-	// Database 0 contains the registry: one lease key for each database in use, and the set of the databases that
-	// were empty at their first lease. All other databases contain keys of other programs, and are never flushed.
+	// Database 0 contains the registry: one lease key for each database in use, and the set of the databases that were
+	// empty at their first lease. A database that is not in this set may contain keys of other programs, and is never
+	// flushed.
 	leaseKey = "quotasvc-testenv:lease:"
 	oursKey  = "quotasvc-testenv:ours"
 )
@@ -171,8 +172,8 @@ func (r *redisEnv) take(ctx context.Context, l lease) (ok bool, err error) {
 	return ok, err
 }
 
-// renew renews a lease until stop is closed. After a failed renewal, four more attempts follow before the lease
-// expires.
+// renew renews a lease until stop is closed. After a failed renewal, at least three more attempts follow before the
+// lease expires.
 func (r *redisEnv) renew(l lease, stop <-chan struct{}) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()

@@ -231,7 +231,7 @@ func (c *RedisCluster) EndMove(slot int, to *RedisServer) {
 	})
 }
 
-// epoch returns the configuration epoch of a node as observer reports it.
+// epoch returns the configuration epoch of the node `of`, as the node `observer` reports it.
 func (c *RedisCluster) epoch(ctx context.Context, observer, of *RedisServer) (string, error) {
 	const epochField = 6
 	nodes, err := c.clients[observer].ClusterNodes(ctx).Result()

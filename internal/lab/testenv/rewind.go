@@ -2,9 +2,9 @@ package testenv
 
 import "fmt"
 
-// Rewind returns the statements that move rows of tenants into the past by $2, as if time had passed. condition
-// selects the tenants, and has the parameter $1. The statements do not move balances without an open period, because
-// they have no instants. Rewound has to be executed afterwards.
+// Rewind returns the statements that move rows of tenants into the past by $2, as if time had passed. condition selects
+// the tenants, and has the parameter $1. The statements do not move balances without an open period, because such
+// balances have no instants. The caller must execute Rewound afterwards.
 func Rewind(condition string) []string {
 	return []string{
 		`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval, ` +
@@ -23,12 +23,12 @@ func Rewind(condition string) []string {
 	}
 }
 
-// unlessForever moves a column, except where its value means that something has no end.
+// unlessForever returns an assignment that moves a column by $2. It keeps values that mean "no end".
 func unlessForever(column string) string {
 	return fmt.Sprintf("%[1]s = CASE WHEN %[1]s < '9999-01-01' THEN %[1]s - $2::interval ELSE %[1]s END", column)
 }
 
-// RewindHolds is like Rewind, for holds. RewoundHolds has to be executed afterwards.
+// RewindHolds is like Rewind, for holds. The caller must execute RewoundHolds afterwards.
 func RewindHolds(condition string) []string {
 	return []string{
 		`UPDATE holds SET created_at = created_at - $2::interval, expires_at = expires_at - $2::interval

@@ -39,7 +39,7 @@ func AsService(databaseURL string) string {
 	return u.String()
 }
 
-// AsSuperuser returns the URL that Postgres returned, for a URL of PostgresService.
+// AsSuperuser returns the URL of the same database with the superuser's role. databaseURL is a URL of PostgresService.
 func AsSuperuser(t testing.TB, databaseURL string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)

@@ -109,7 +109,7 @@ func (s source) redis(ctx context.Context) (backend, error) {
 	return fallBack(err, EnvRedis, func() (backend, error) { return s.docker.redis(ctx) })
 }
 
-// fallBack starts a container if the error of the local way means that nothing is installed. It returns any other
+// fallBack starts a container if localErr means that the server is not installed on this machine. It returns any other
 // error unchanged, because Docker must not hide a broken installation.
 func fallBack(localErr error, variable string, start func() (backend, error)) (backend, error) {
 	if !localstack.IsMissing(localErr) {
@@ -133,8 +133,9 @@ func (s source) postgresDir(ctx context.Context) (string, error) {
 	return localstack.TempDir(ctx, tempPrefix, bin)
 }
 
-// localPostgres starts a server in a temporary directory. The server allows this number of connections and has
-// further environment variables. The returned function stops the server and removes the directory.
+// localPostgres starts a server in a temporary directory. `connections` is the largest number of its connections. env
+// has further environment variables of the server's process. The returned function stops the server and removes the
+// directory.
 func (s source) localPostgres(ctx context.Context, connections string, env ...string) (*localstack.Postgres, func(context.Context) error, error) {
 	dir, err := s.postgresDir(ctx)
 	if err != nil {

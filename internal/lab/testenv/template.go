@@ -111,7 +111,7 @@ func migrate(ctx context.Context, databaseURL string) error {
 	return migrateThen(ctx, databaseURL, func() error { return nil })
 }
 
-// migrateThen applies all migrations to a database, calls then, and grants the rights of the roles.
+// migrateThen applies all migrations to a database, calls the function `then`, and grants the rights of the roles.
 func migrateThen(ctx context.Context, databaseURL string, then func() error) (err error) {
 	db, err := sql.Open("pgx", databaseURL)
 	if err != nil {
