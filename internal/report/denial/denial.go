@@ -25,7 +25,7 @@ type Denial struct {
 	Tenant              string
 	Code                string // error code of the answer
 	Meter               string // meter that was requested or did not suffice; empty: none, or several
-	Rule                string // the limit that refused; of several, the limit with the longest wait; empty: no limit
+	Rule                string // the limit that refused; if several: the limit with the longest wait; empty: no limit
 	Subject, Route      string // as in the request; empty: not in the request
 	Required, Available int64  // units; Required is 0 if units are not the reason
 	RequestID           string // X-Request-Id; empty: the request had none

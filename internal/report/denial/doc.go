@@ -31,8 +31,8 @@
 //
 // # Clock
 //
-// The time is the time of the ledger's clock, which the caller passes. So the test clock also moves denials. A week
-// has seven days and starts on a Monday at 00:00 UTC. Each week has a partition.
+// The caller passes the time of a denial, which is the time of the ledger's clock. So the test clock also moves
+// denials. A week has seven days and starts on a Monday at 00:00 UTC. Each week has a partition.
 //
 // # Concurrency
 //
@@ -42,6 +42,6 @@
 // # Failure
 //
 // While PostgreSQL is down, denials stay in memory as long as there is room. If a process is killed, it loses the
-// denials since the last flush, usually of about a second. It may lose more if more than chunkTenants tenants a
-// second are refused. Stop flushes.
+// denials since the last flush, usually the denials of about a second. It may lose more if more than chunkTenants
+// tenants a second are refused. Stop flushes.
 package denial

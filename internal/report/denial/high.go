@@ -36,7 +36,7 @@ func scanHigh(row pgx.CollectableRow) (h high, err error) {
 	return h, err
 }
 
-// emitHigh emits events about the limits found, in the transaction that has counted the refusals. If it fails, the
+// emitHigh emits events about the limits in `found`, in the transaction that has counted the refusals. If it fails, the
 // denials are still counted, and the next refusal in the same minute tries again.
 func (r *Recorder) emitHigh(ctx context.Context, tx pgx.Tx, found []high) {
 	if len(found) == 0 {

@@ -39,7 +39,7 @@ type stopped struct{ time.Time }
 
 func (s stopped) Now() time.Time { return s.Time }
 
-// watching returns another recorder, which emits an event if a limit refuses threshold requests in a minute.
+// watching returns another recorder, which emits an event if a limit refuses `threshold` requests in a minute.
 func (b *bench) watching(threshold int64) *Recorder {
 	b.t.Helper()
 	r := b.open()

@@ -15,9 +15,9 @@ import (
 const (
 	shards = 16
 
-	// tenantsMax is the largest number of tenants in a shard. keysMax is the largest number of counts in a shard;
-	// counts under Other have the same room again. All shards together have 16,000 tenants and 64,000 counts, in
-	// about 15 MB.
+	// tenantsMax is the largest number of tenants in a shard. keysMax is the largest number of counts in a shard.
+	// Counts under Other have additional room of the same size. All shards together have 16,000 tenants and 64,000
+	// counts, in about 15 MB.
 	tenantsMax = 1000
 	keysMax    = 4000
 
@@ -28,8 +28,8 @@ const (
 	// has only a few meters and rules.
 	keysOfTenant = 20
 
-	// keysOfTenantMax is the largest number of all counts of a tenant; counts under Other have the same room again.
-	// It prevents one tenant from using the room of other tenants while PostgreSQL is down.
+	// keysOfTenantMax is the largest number of all counts of a tenant. Counts under Other have additional room of the
+	// same size. The bound prevents one tenant from using the room of other tenants while PostgreSQL is down.
 	keysOfTenantMax = 400
 )
 
@@ -210,8 +210,8 @@ func (m *memory) take() map[string]*noted {
 	return all
 }
 
-// restore puts denials back that take returned and that could not be stored. Denials that were noted meanwhile are
-// newer.
+// restore adds denials to the memory again after a flush could not store them. take had removed these denials. Denials
+// that were noted meanwhile are newer.
 func (m *memory) restore(tenants map[string]*noted) (lost missed) {
 	add := func(more missed) {
 		lost.counts += more.counts

@@ -59,7 +59,7 @@ type Config struct {
 	Login       *pgpool.Login                // sets user and password of new connections; nil: as in the URL
 	Every       time.Duration                // pause between flushes; 0: flushEvery
 
-	// RejectionsHigh is a number of requests of one tenant that one limit refuses in one minute. From this number on,
+	// RejectionsHigh is a threshold. If one limit refuses at least this number of requests of one tenant in one minute,
 	// events.RejectionsHigh is emitted, once per tenant, limit and hour. 0: never.
 	RejectionsHigh int64
 }
@@ -239,7 +239,7 @@ func (r *Recorder) store(ctx context.Context, tenants []string, of map[string]*n
 	return true, nil
 }
 
-// all returns the number of all denials in n, as losses.
+// all returns the numbers of denials and explanations in n, as losses.
 func (n *noted) all() (lost missed) {
 	for _, by := range n.counts {
 		lost.counts += by

@@ -170,7 +170,7 @@ func TestRecorder_HostileNames_RowsAreBounded(t *testing.T) {
 	assert.LessOrEqual(t, b.number(bytes), int64(100*1000), "bytes")
 }
 
-// Memory is bounded for any denials. The denials without room are counted.
+// The memory is bounded for any denials. Denials for which there is no room are counted.
 func TestMemory_Flood_Bounded(t *testing.T) {
 	t.Parallel()
 	m := newMemory()

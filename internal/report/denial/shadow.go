@@ -29,7 +29,7 @@ type Shadow struct {
 // shadowKey identifies a count of a tenant.
 type shadowKey struct {
 	minute          int64  // Unix time in minutes
-	rule, refusedBy string // refusing limit; empty: the request was granted; Other: no limit refused it
+	rule, refusedBy string // refusedBy: a limit; empty: the request was granted; Other: refused by no limit
 }
 
 // said is the number of requests that a limit would have denied, and the number that it would have let pass.

@@ -23,7 +23,7 @@ func (b *bench) shadow(now time.Time, rule string) map[string]ShadowCount {
 	return by
 }
 
-// saysOf notes n equal decisions of a limit in shadow mode.
+// saysOf notes the same decision of a limit in shadow mode n times.
 func saysOf(r *Recorder, n int, s Shadow) {
 	for range n {
 		r.NoteShadow(&s)

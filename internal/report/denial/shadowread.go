@@ -30,7 +30,7 @@ func ShadowSpans() []ShadowSpan {
 	return []ShadowSpan{{"hour", time.Hour}, {"day", 24 * time.Hour}, {"week", week}}
 }
 
-// ShadowCount is the number of decisions of a limit in shadow mode in [From, To), which are full minutes.
+// ShadowCount counts the decisions of a limit in shadow mode in [From, To). From and To are full minutes.
 type ShadowCount struct {
 	Span     string
 	From, To time.Time
@@ -43,8 +43,8 @@ type ShadowCount struct {
 	// denied as well.
 	DeniesRefused int64
 
-	// Limits are limits that refused requests about which this limit decided, the limit with the most refusals first.
-	// There are at most ShadowRefusers.
+	// Limits are other limits that refused requests. This limit decided about the same requests. The limit with the
+	// most refusals is first. There are at most ShadowRefusers.
 	Limits []ShadowLimit
 }
 

@@ -65,7 +65,7 @@ func Maintain(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logg
 	return nil
 }
 
-// weeksLeft returns the smaller result of ahead for the two tables.
+// weeksLeft calls ahead for both tables and returns the smaller result.
 func weeksLeft(ctx context.Context, conn *pgx.Conn, now time.Time) (int, error) {
 	least := weeksAhead
 	for _, table := range []weekly{countsTable, shadowsTable} {

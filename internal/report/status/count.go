@@ -36,7 +36,7 @@ func count(from prometheus.Gatherer) (Requests, error) {
 	return out, err
 }
 
-// add adds n requests with a status to the failed or refused requests, if the status says so.
+// add adds n requests to Failed or Refused, if their status is a failure or a refusal.
 func (r *Requests) add(status string, n int64) {
 	code, err := strconv.Atoi(status)
 	switch {

@@ -85,15 +85,15 @@ type Archive struct {
 	RemovedAt  time.Time // zero: some rows are still in PostgreSQL
 }
 
-// recorded contains the latest records. Only the goroutine whose element is in turn may read or change the other
-// fields.
+// recorded contains the latest records. Only the goroutine whose element is in the channel `turn` may read or change
+// the other fields.
 type recorded struct {
 	turn  chan struct{}
 	value *Records
 	until time.Time // instant until which value is used without a new read
 }
 
-// readRecords returns the kept records until r.until. After that it reads them again.
+// readRecords returns the kept records until the instant r.until. After that instant it reads the records again.
 func (b *Board) readRecords(ctx context.Context) (*Records, error) {
 	r := &b.records
 	select {

@@ -72,7 +72,7 @@ type Board struct {
 	done    sync.WaitGroup
 
 	mu      sync.Mutex
-	samples []Requests // oldest first. A sample is the counters at the instant From; they count since the process began
+	samples []Requests // oldest first. A sample has the counters at the instant From, counted since the process began
 
 	records recorded
 }

@@ -54,7 +54,7 @@ func (b *bench) exec(sql string, args ...any) {
 	testenv.Exec(b.t, b.pool, sql, args...)
 }
 
-// refused stores n refusals of a tenant in the minute that lies the given time before now.
+// refused stores n refusals of a tenant in the minute that contains the instant now - ago.
 func (b *bench) refused(tenant, code string, ago time.Duration, n int) {
 	b.t.Helper()
 	b.exec("INSERT INTO denial_counts (tenant_id, minute, code, meter, rule, n) VALUES ($1, $2, $3, '', '', $4)", tenant, now.Add(-ago).Truncate(time.Minute), code, n)

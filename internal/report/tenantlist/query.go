@@ -108,7 +108,7 @@ func statusOf(b *ledger.Balance) (s BalanceStatus, ok bool) {
 // balances of tenant if meter is empty. In a list by remaining units, the page begins after (remaining, tenant).
 type position struct {
 	tenant, meter, subject string
-	listed                 bool // the previous page lists tenant, but has not read all its balances
+	listed                 bool // the previous page lists tenant, but has not read all balances of tenant
 	remaining              int64
 }
 

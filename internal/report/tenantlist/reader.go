@@ -24,8 +24,8 @@ const (
 	tenantsStep  = 5000
 	balancesStep = 20_000
 
-	// pageTime is the time in which a page begins steps. It leaves time for the last step, and for the work after it,
-	// within the time limit of reports.
+	// pageTime is the time during which a page may begin another step. It leaves time for the last step, and for the
+	// work after it, within the time limit of reports.
 	pageTime = 1200 * time.Millisecond
 
 	// fewTenants is the largest number of tenants whose balances are looked up separately for sorting, in about 100
@@ -155,7 +155,8 @@ func (r *Reader) one(ctx context.Context, q *Query) (Page, error) {
 	return Page{Items: []Item{item}}, nil
 }
 
-// offer sets best to the status of b if q selects b, and prefers b to the present best.
+// offer compares b with best, the best status so far. If q selects b and b is better, offer sets best to the status of
+// b.
 func (q *Query) offer(best **BalanceStatus, b *ledger.Balance) {
 	s, ok := statusOf(b)
 	if !ok || s.Percent < q.percent() || q.Meter != "" && s.Meter != q.Meter {
@@ -201,7 +202,7 @@ func (r *Reader) matching(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 func (r *Reader) standing(ctx context.Context, pool *pgxpool.Pool, q *Query, from position) (f found, err error) {
 	f.statuses = map[string]*BalanceStatus{}
 	names, values := q.members()
-	listed := "" // the last tenant of the previous page, if that page did not read all its balances
+	listed := "" // the last tenant of the previous page, if that page did not read all balances of the tenant
 	if from.listed {
 		listed = from.tenant
 	}
@@ -304,7 +305,7 @@ type least struct {
 	remaining       []int64
 }
 
-// page returns the balances of the first limit tenants. If there are more tenants, it sets f.next to the position
+// page returns the balances of the first `limit` tenants. If there are more tenants, it sets f.next to the position
 // after the last tenant of the page.
 func (l *least) page(limit int, f *found) []ledger.BalanceKey {
 	if n := len(l.tenants); n > limit {

@@ -197,8 +197,8 @@ func TestList_ByRemaining_WalkAgreesWithLookingUp(t *testing.T) {
 	}
 }
 
-// If a list is too slow because of the number of balances, the error explains how to narrow the list. If the reason
-// is another one, the error does not.
+// If a list is too slow because of the number of balances, the error explains how to narrow the list. If the list is
+// too slow for another reason, the error does not explain this.
 func TestList_ByRemaining_TooManyBalances_NamesTheBound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
