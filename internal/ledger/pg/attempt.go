@@ -227,7 +227,7 @@ func (t *tx) load(out *pgx.Batch, p *plan, grants, terms []ledger.BalanceKey) *l
 	if len(terms) > 0 {
 		t.subscribers.Queue(out)
 	}
-	return t.ledger.queueLoad(out, grants, terms, p.named, p.holds)
+	return t.ledger.queueLoad(out, grants, terms, p.named, p.wholeHolds())
 }
 
 // lacks gives the book the known allowance of its plan. It reports whether a decision that draws at most `most` units

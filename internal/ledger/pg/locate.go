@@ -22,7 +22,6 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 			return err
 		}
 		p.named, p.reissued = found.NamedGrants(), found.Reissued(p.calls)
-		p.holds = slices.Concat(p.targets.Holds, found.RefundedHolds())
 	}
 	p.located, p.more = found, t.ledger.learned.keysFor(p.calls)
 	return nil

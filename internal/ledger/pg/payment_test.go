@@ -33,7 +33,11 @@ func TestHold_AtRatio_RefundsFollowFromAllCaptures(t *testing.T) {
 	mustDo(b, changeOf("c3", ledger.ActionRelease))
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Used: 1})
 	refund := func(of string) ledger.RefundItem {
-		return mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r-" + of, OperationID: of}).Items[0]
+		r := &ledger.Refund{Tenant: "acme", Key: "r-" + of, OperationID: of}
+		foreseen := mustDo(b, r, DryRun(true)).Items[0]
+		done := mustDo(b, r).Items[0]
+		require.Equal(t, foreseen, done)
+		return done
 	}
 	require.Empty(t, refund("c1").Draws, "one call still costs one credit")
 	credit := ledger.Draw{Grant: "g1", Source: ledger.SourceTopup, Meter: "credits", Amount: 1}

@@ -16,7 +16,6 @@ type plan struct {
 	targets  ledger.Targets
 	named    []ledger.GrantKey // grants to which refunds may return units
 	reissued []ledger.GrantKey // grants that refunds may issue under ids made from their keys
-	holds    []ledger.HoldKey  // holds of which all lines are read
 	located  *ledger.Located   // the rows found for the targets; nil: not looked up yet
 
 	more   []ledger.BalanceKey                  // balances that decisions requested
@@ -126,6 +125,14 @@ func (p *plan) arrange() {
 		p.keys = append(p.keys, k)
 	}
 	slices.SortFunc(p.keys, ledger.CompareKeys)
+}
+
+// wholeHolds lists the holds whose lines are read even if they reserve nothing any more. A roll has none.
+func (p *plan) wholeHolds() []ledger.HoldKey {
+	if p.located == nil {
+		return nil
+	}
+	return slices.Concat(p.targets.Holds, p.located.RefundedHolds())
 }
 
 // keysOf lists the balances that a call of the plan needs, as far as is known.

@@ -55,7 +55,7 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 		out.Queue(l.sql["WhyAbsent"], tenants, meters).Query(scanAbsent(p.keys, b.Absent))
 	}
 	l.queueTargets(out, b, &p.targets, p.targets.NewGrants) // a view has no key from which ids of grants could be made
-	more := l.queueLoad(out, p.keys, p.keys, b.Located.NamedGrants(), p.holds)
+	more := l.queueLoad(out, p.keys, p.keys, b.Located.NamedGrants(), p.wholeHolds())
 	out.Queue("COMMIT")
 	if err := send(ctx, conn, out); err != nil {
 		if isUnreadable(err) {
