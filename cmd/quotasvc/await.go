@@ -28,9 +28,9 @@ const (
 	awaitLast  = 2 * time.Second
 )
 
-// startWhenPossible starts the service as soon as PostgreSQL answers. It waits at most StartTimeout. If it did not
-// wait, an instance that restarts while PostgreSQL is down would end, and the orchestrator might start it again only
-// minutes later. If waiting cannot help, as with a wrong password or a missing schema, it returns the error at once.
+// startWhenPossible starts the service as soon as PostgreSQL answers. It waits at most StartTimeout. Without this wait,
+// an instance that restarts while PostgreSQL is down would end, and the orchestrator might start it again only minutes
+// later. If waiting cannot help, as with a wrong password or a missing schema, the error is returned at once.
 func startWhenPossible(ctx context.Context, secrets *rotation, endpoints *ops.Endpoints, log *slog.Logger, before func(context.Context) error) (*service, error) {
 	cfg := secrets.cfg
 	w := &wait{cfg: cfg, secrets: secrets, endpoints: endpoints, log: log, pause: awaitFirst}
@@ -117,8 +117,8 @@ func (w *wait) next(ctx context.Context, cause error) error {
 // oneLine returns the text of an error in one line. pgx returns a text with a line for each host.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// isAway reports whether an error may end if the service waits. It is true if PostgreSQL cannot be reached, is
-// starting, has no free connection, or is read-only during a failover.
+// isAway reports whether the cause of an error may end while the service waits. It returns true if PostgreSQL cannot be
+// reached, is starting, has no free connection, or is read-only during a failover.
 func isAway(err error) bool {
 	if needsOperator(err) {
 		return false
@@ -139,7 +139,7 @@ func isAway(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// needsOperator reports whether a connection error does not end until an operator corrects the configuration.
+// needsOperator reports whether a connection error lasts until an operator corrects the configuration.
 func needsOperator(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true

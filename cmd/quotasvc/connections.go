@@ -23,8 +23,8 @@ const (
 	// consoleConnectionsMax is the maximum number of connections from browsers. Each browser opens six connections.
 	consoleConnectionsMax = 512
 
-	// lanesReserved is the minimum number of file descriptors for the ledger's lanes. Without a configured number,
-	// the ledger has at most this number of lanes, on Citus.
+	// lanesReserved is the minimum number of file descriptors for the ledger's lanes. If no number of lanes is
+	// configured, the ledger has at most this number (on Citus).
 	lanesReserved = 32
 
 	// connectionsDefaultMax is the maximum number of client connections if no number is configured. A connection

@@ -17,11 +17,11 @@ const (
 	// one line about it in each window.
 	floodWindow = 10 * time.Second
 
-	// floodFirst is the number of equal lines at the start of a window that are all written. Each line has its own
+	// floodFirst is the number of equal lines that are all written at the start of a window. Each line has its own
 	// error and tenant, and ten lines show the pattern.
 	floodFirst = 10
 
-	// floodOneIn is the number of further equal lines in a window of which only one is written.
+	// floodOneIn is the sampling rate after floodFirst lines of a window: one in floodOneIn equal lines is written.
 	floodOneIn = 100
 
 	// floodMessages is the maximum number of messages that are counted separately. The program has far fewer

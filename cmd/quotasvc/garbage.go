@@ -10,9 +10,9 @@ import (
 
 const (
 	// heapGoal is the size of a small heap at which a collection starts. With stacks, code and buffers, the process
-	// then stays below 150 MB. By default the runtime starts a collection at twice the live heap. A small heap is
-	// then collected many times per second under load. With 10,000 tenants that takes 26 µs of CPU time per request,
-	// and with heapGoal 5 µs (docs/benchmarks.md, which also compares fixed settings).
+	// then stays below 150 MB. By default the runtime starts a collection at twice the live heap. A small heap is then
+	// collected many times per second under load. With 10,000 tenants, the collections take 26 µs of CPU time per
+	// request by default, and 5 µs with heapGoal (docs/benchmarks.md, which also compares fixed settings).
 	heapGoal = 80 << 20
 
 	// percentMin and percentMax bound the collector's percentage for a small heap. With percentMin, the process stays
@@ -70,7 +70,7 @@ func (c *collector) adjust() {
 	c.await()
 }
 
-// percentFor returns the percentage with which the next collection starts at heapGoal if live bytes are in use. For a
+// percentFor returns the percentage with which the next collection starts at heapGoal if `live` bytes are in use. For a
 // small heap it is a multiple of 25, so that it rarely changes: each change stops all goroutines for a moment.
 func percentFor(live uint64) int {
 	if live == 0 {

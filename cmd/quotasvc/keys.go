@@ -122,7 +122,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context) error {
 	})
 }
 
-// anyKey allows a command to change any API key, because whoever can write to the database has all rights.
+// anyKey allows a command to change any API key, because a user who can write to the database has all rights.
 func anyKey(*access.Key) error { return nil }
 
 // withKeys calls the function `do` with the store of the API keys in the database.

@@ -108,14 +108,14 @@ func report(err error) int {
 	return 1
 }
 
-// exitStatus is the error of a command that has already printed its result. Only the exit status still shows the
-// error.
+// exitStatus is the error of a command that has already printed its result. The process prints nothing more, and exits
+// with this status.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// hangups returns a channel that receives each SIGHUP. As the signal is received, it does not end the process. After
-// a SIGHUP, serve reads its secrets again. Other commands ignore the signal.
+// hangups returns a channel that receives each SIGHUP. Because the program receives the signal, the signal does not end
+// the process. After a SIGHUP, serve reads its secrets again. Other commands ignore the signal.
 func hangups() chan os.Signal {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// migrateTimeout is the maximum time of a whole migration. Its steps are short. If a step waits so long for a
+	// migrateTimeout is the maximum time of a whole migration. Its steps are short. If a step waits this long for a
 	// lock, an operator must find out why.
 	migrateTimeout = 5 * time.Minute
 
@@ -223,7 +223,7 @@ func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) e
 	return j.BuildIndexes(ctx, conn)
 }
 
-// errSchemaBehind is the error if the schema lacks steps, so that the service must not start on this database yet.
+// errSchemaBehind is the error for a schema that lacks steps. The service must not start on such a schema.
 var errSchemaBehind = errors.New("the database's schema is behind this version of quotasvc: run `quotasvc migrate up` first, or start with --migrate")
 
 // checkSchema returns errSchemaBehind if steps of the schema are missing. It accepts a newer schema, because after

@@ -25,8 +25,8 @@ const (
 	idleTransaction = "10s"
 )
 
-// openPool opens a pool of connections, which PostgreSQL lists under name. most is the maximum number of connections.
-// The ledger and the reports open their own pools.
+// openPool opens a pool of connections. Their maximum number is `most`. PostgreSQL lists the connections under the
+// given name. The ledger and the reports open their own pools.
 func openPool(ctx context.Context, databaseURL, name string, most int32, login *pgpool.Login) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// PostgreSQL ends a transaction of an instance that hangs, so that its locks are released. This holds for the pools
-// of the catalogue and of events, too.
+// PostgreSQL ends a transaction of an instance that hangs, so that its locks are released. The test covers the pools of
+// the catalogue and of events.
 func TestPool_IdleTransaction_IsEnded(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{catalogPool, eventPool} {

@@ -50,7 +50,7 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
 		}
 	}
-	if err != nil { // no request was served, so no request must be finished
+	if err != nil { // no request was served, so none is in progress
 		closed := conns.Close()
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			log.Info("stopped before the service had started")

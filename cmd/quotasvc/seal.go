@@ -155,8 +155,8 @@ func parseDay(check *checker, text string) time.Time {
 	return day
 }
 
-// readSeal reads the file of a seal. If key is not empty, it is a public key, and the seal's signature must belong to
-// this key.
+// readSeal reads the file of a seal. The argument key is a public key, or empty. If it is a public key, the seal's
+// signature must belong to it.
 func readSeal(path, key string) (*seal.Seal, error) {
 	var check checker
 	var public seal.Verifier

@@ -21,8 +21,8 @@ import (
 // command lines.
 var secretFlags = []string{"admin-key", "database-url", "redis-url", "report-database-url"}
 
-// warnCommandLine logs a warning for each of secretFlags whose value on the command line is secret. A URL without a
-// password is not secret.
+// warnCommandLine logs a warning for each flag of secretFlags that has a secret value on the command line. A URL
+// without a password is not secret.
 func warnCommandLine(command *kong.Context, log *slog.Logger) {
 	for _, part := range command.Path {
 		if part.Flag == nil || !slices.Contains(secretFlags, part.Flag.Name) {
@@ -169,8 +169,8 @@ func (c *serviceConfig) warnPlainText(log *slog.Logger) {
 	warn("Redis", "use rediss://", redisstore.Unencrypted(string(c.RedisURL)))
 }
 
-// plainHosts returns the hosts of a PostgreSQL URL to which connections without TLS are possible. These are possible
-// with sslmode=prefer, for example, which is the default.
+// plainHosts returns the hosts of a PostgreSQL URL to which the service may connect without TLS. For example, the
+// default sslmode=prefer allows such connections.
 func plainHosts(url string) []string {
 	if url == "" {
 		return nil

@@ -40,10 +40,10 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelV
 }
 
 // listeners opens the listeners of the service. The listener for operators is opened first. The addresses for clients
-// are only checked at first, so that an address in use is reported before a migration. They are opened when the
-// service can answer; before that, connections are refused. Every load balancer sends a refused request to the next
-// instance, for any method, because nothing was sent yet. In contrast, it would pass an error response on to the
-// client, and a waiting connection would delay the client.
+// are only checked at first, so that an address in use is reported before a migration. They are opened when the service
+// can answer; before that, connections are refused. If a connection is refused, every load balancer sends the request
+// to the next instance, for any method, because nothing was sent yet. A load balancer would pass an error response on
+// to the client, and a connection that waits would delay the client.
 type listeners struct {
 	cfg *serviceConfig
 	ops net.Listener

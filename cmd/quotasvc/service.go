@@ -79,7 +79,7 @@ type stopper struct {
 	stop func(context.Context) error
 }
 
-// inspect returns the kind and the clock of the database. It fails if the service cannot run on them.
+// inspect returns the kind and the clock of the database. It fails if the service cannot run with its databases.
 func inspect(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (namedsql.Target, *clock.Clock, error) {
 	var none namedsql.Target
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
@@ -102,7 +102,7 @@ func inspect(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (namedsq
 	return target, agreed, nil
 }
 
-// movable returns the test clock, which can move the ledger's time in dev. Otherwise it returns nil.
+// movable returns the test clock, which can move the ledger's time, or nil outside of dev.
 func (c *serviceConfig) movable(db *pgstore.Store, l *pg.Ledger, agreed *clock.Clock) *testclock.Clock {
 	if !c.testClock {
 		return nil
@@ -319,8 +319,8 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	return store, limiter, cache, nil
 }
 
-// watchMax returns how many Redis keys are watched. A tenant needs a key for its balance and three for limits. Up to
-// redisstore.DefaultWatchMax/3 tenants, it counts three keys for each, so that the process stays below 150 MB.
+// watchMax returns how many Redis keys are watched. A tenant needs one key for its balance and three for limits. Up to
+// redisstore.DefaultWatchMax/3 tenants, only three keys of each are counted, so that the process stays below 150 MB.
 func watchMax(tenants int) int {
 	if tenants <= redisstore.DefaultWatchMax/3 {
 		return 3 * tenants
@@ -328,9 +328,9 @@ func watchMax(tenants int) int {
 	return 4 * tenants
 }
 
-// watchEviction returns an error if a master of Redis may evict keys. It then checks this periodically, because the
-// policy or the master may change. If this happens, the service keeps running with a warning: without the service
-// there would be no limits at all.
+// watchEviction returns an error if a master of Redis may evict keys. Otherwise it starts periodic checks, because the
+// policy or the master may change. If a later check finds a problem, the service keeps running with a warning: without
+// the service there would be no limits at all.
 func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) error {
 	w := redisstore.NewEvictionWatch(store, s.log)
 	if err := w.Look(ctx); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// startStatus starts the part that reports the state of the service. It reads the faults through s.shown, which show
-// sets before the first request.
+// startStatus starts the part that reports the state of the service. It reads the faults through s.shown. The function
+// show sets this field before the first request.
 func (s *service) startStatus(m *measurements, l *pg.Ledger, h *history.Reader) *status.Board {
 	board := status.New(status.Config{Reports: h, Clock: l, Counted: m.registry, Log: s.log, Faults: func() []status.Fault {
 		var out []status.Fault

@@ -124,8 +124,8 @@ func withVerifier(ctx context.Context, databaseURL string, log *slog.Logger, do 
 }
 
 // countingBar returns a function that shows how many rows were read so far, such as entries, and a function that
-// removes the bar. Both do nothing if the output is no terminal. It shows no total, because counting all rows would
-// need a scan of the table.
+// removes the bar. Both do nothing if the output is no terminal. The bar shows no total, because counting all rows
+// would need a scan of the table.
 func countingBar(rows string) (show func(int64), finish func()) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return func(int64) {}, func() {}
@@ -148,8 +148,8 @@ func printJSON(out io.Writer, tenant string, r *audit.Report, began time.Time) e
 	return err
 }
 
-// printDifferences prints the differences in list. count is the number of all differences: it also prints how many
-// are not in list.
+// printDifferences prints the differences in list. The argument count is the number of all differences. If list does
+// not contain all of them, printDifferences also prints how many are missing.
 func printDifferences[D any](out io.Writer, list []D, count int64) {
 	for _, d := range list {
 		fmt.Fprintln(out, d)

@@ -48,7 +48,7 @@ func readBuild() build {
 	return b.with(info)
 }
 
-// with returns b, with the values that b lacks from info, which the Go command has stored in the program.
+// with returns b. It takes the values that b lacks from info, which the Go command has stored in the program.
 func (b build) with(info *debug.BuildInfo) build {
 	if b.version == "" && info.Main.Version != "(devel)" { // the program was installed by go install module@version
 		b.version = info.Main.Version
