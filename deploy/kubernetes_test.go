@@ -163,7 +163,7 @@ func TestKubernetes_CommandsSettings_Exist(t *testing.T) {
 				assert.False(t, strings.HasSuffix(e.Name, secret), "%s: %s is in the environment", name, e.Name)
 			}
 		}
-		// Only commands that need the role which owns the tables have the secret of this role.
+		// Some commands need the role that owns the tables. Only these commands have the secret of this role.
 		owner := slices.Contains([]string{"migrate", "seal", "archive"}, subcommands[0])
 		if secret := p.Volumes[0].Secret.SecretName; (secret == "quotasvc-owner") != owner {
 			t.Errorf("%s, quotasvc %s, has the secret %s", name, strings.Join(subcommands, " "), secret)

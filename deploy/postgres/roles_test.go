@@ -154,8 +154,8 @@ func TestRoles_NewPartition_ServiceAppendsReaderReads(t *testing.T) {
 	exec(t, owner, "SELECT * FROM entries_2099_01; SELECT * FROM later")
 }
 
-// The roles can be created before the tables. They can also be created in a database whose tables belong to another
-// single role.
+// The roles can be created before the tables. They can also be created in a database whose tables all belong to one
+// other role.
 func TestRoles_EmptyDatabase_OwnerMayMakeTables(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, testenv.PostgresEmpty(t))
