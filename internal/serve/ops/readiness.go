@@ -8,7 +8,7 @@ import (
 // Condition is a statement that must be true before the service is ready, or a warning.
 type Condition struct {
 	Name string
-	// Check returns nil if the condition is true, or why it is not. Operators see the text. It must not block.
+	// Check returns nil if the condition is true, and otherwise the reason, for operators. It must not block.
 	Check func() error
 }
 

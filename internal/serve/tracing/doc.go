@@ -5,7 +5,7 @@
 //   - span of a request: the HTTP handler creates it. It continues the trace of the caller (traceparent).
 //   - span of a batch: a lane creates it for a batch with at least one sampled request. It is a child of the span of
 //     the first sampled request, and has links to the spans of all sampled requests. The spans of the other sampled
-//     requests have a link to it. Its children are PostgreSQL statements and Redis commands.
+//     requests have a link to the batch. The children of the batch are PostgreSQL statements and Redis commands.
 //
 // # Invariants
 //

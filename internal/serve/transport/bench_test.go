@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// BenchmarkAnswer measures an answer with the same headers as the answer to a check. One run includes what this
-// package adds to all answers; the other run is without it.
+// BenchmarkAnswer measures an answer with the same headers as the answer to a check. One run includes the work that
+// this package adds to all answers. The other run does not.
 func BenchmarkAnswer(b *testing.B) {
 	var names []string
 	for i := range 7 {

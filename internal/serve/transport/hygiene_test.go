@@ -92,7 +92,8 @@ func TestAnswers_NoSniffNoStore(t *testing.T) {
 	}
 }
 
-// net/http removes a Content-Length beside Transfer-Encoding. The bytes that follow on the connection are never read.
+// net/http removes Content-Length from a request with Transfer-Encoding. Bytes that follow on the connection are never
+// read.
 func TestRequest_TransferEncoding_ClosesConnection(t *testing.T) {
 	t.Parallel()
 	served := make(chan string, 10)

@@ -171,7 +171,7 @@ func (s *Server) beside() []besideAPI {
 	return nil
 }
 
-// ServePages serves h, which has pages for browsers, on l until Shutdown. It is a part with this name.
+// ServePages serves h on l until Shutdown, as a part with this name. The handler h serves pages for browsers.
 func (s *Server) ServePages(name string, h http.Handler, l net.Listener, most int) {
 	server := newServer(&s.cfg)
 	server.Handler, server.WriteTimeout = s.guarded(h), s.api.WriteTimeout
@@ -230,7 +230,7 @@ func (s *Server) cut() error {
 	return err
 }
 
-// Wait returns nil after Shutdown, or the error of a listener as soon as it fails.
+// Wait returns nil after Shutdown, or the error of a listener as soon as the listener fails.
 func (s *Server) Wait() error { return s.serving.Wait() }
 
 // Stopping reports whether Shutdown was called.
