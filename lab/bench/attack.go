@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Attack is the part of a flood in one slice of time. It is encoded as JSON because another process sends it: see
-// RunFlood.
+// Attack is the part of a flood in one slice of time. It is encoded as JSON, because a separate process sends the
+// requests (see RunFlood).
 type Attack struct {
 	Address     string        `json:"address"` // host:port
 	AdminKey    string        `json:"admin_key"`
@@ -38,8 +38,8 @@ const attackTick = time.Millisecond
 // who has separate computers, does not send such bursts.
 const attackLate = 5 * time.Millisecond
 
-// Run sends the requests. For each kind, it returns the number of answers by status. The number of status 0 counts
-// requests that were not sent in time.
+// Run sends the requests. For each kind, it returns the number of answers by status. Requests that were not sent in
+// time are counted under status 0.
 func (a *Attack) Run(ctx context.Context) ([]map[int]int64, error) {
 	var seq atomic.Uint64
 	seq.Store(a.First)

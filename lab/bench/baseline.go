@@ -77,9 +77,9 @@ type (
 	}
 )
 
-// ServeBaseline serves the two baselines until ctx ends. The first baseline is echo's Bind and JSON without logic.
-// The second baseline also makes one call of the PL/pgSQL function, on one of conns connections. ServeBaseline calls
-// ready with its address.
+// ServeBaseline serves the two baselines until ctx ends. The first baseline is echo's Bind and JSON without logic. The
+// second baseline also calls the PL/pgSQL function, once per request, on a pool of `conns` connections. ServeBaseline
+// calls the function `ready` with its address.
 func ServeBaseline(ctx context.Context, databaseURL string, conns int, ready func(address string)) error {
 	pool, err := openPool(ctx, databaseURL, conns)
 	if err != nil {

@@ -106,11 +106,11 @@ func (c *client) receive() (status int, err error) {
 	return status, c.finish(length)
 }
 
-// refusal is a text that occurs in each refused debit or check of an answer, and in no other one.
+// refusal is a text that occurs in each refused debit or check of an answer, and not in an accepted one.
 var refusal = []byte(`"code":`)
 
-// finish reads the body of an answer. It parses the body only if the request has many debits or checks, because each
-// of them has a status.
+// finish reads the body of an answer. It searches the body for refusals only if the request has many debits or checks,
+// because each debit or check then has its own status.
 func (c *client) finish(length int) (err error) {
 	c.refused = 0
 	if c.of == nil || c.of.debits == 1 {

@@ -64,7 +64,7 @@ func parseStat(text []byte) (pid int, p process, ok bool) {
 	return pid, p, true
 }
 
-// cpuOf returns the CPU time used until now by this process, by its child servers and by the processes webs.
+// cpuOf returns the CPU time used so far by this process, its child servers, and the web servers with the pids `webs`.
 func cpuOf(self int, webs ...int) report.CPU {
 	all := processes()
 	var c report.CPU

@@ -26,6 +26,6 @@
 //
 // # Clock, concurrency, failure
 //
-// All times are monotonic. Run ends every goroutine and process that it has started before it returns. It ends early
-// with its context. A failed variant fails the run.
+// All times are monotonic. Run ends every goroutine and process that it has started before it returns. If its context
+// ends, Run ends early. A failed variant fails the run.
 package bench

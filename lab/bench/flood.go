@@ -38,7 +38,7 @@ const (
 	floodLimit   = "trickle" // name of the limit that refuses
 	floodRoute   = "/trickle"
 
-	// floodDrain is the time after its slice in which a flood may still send requests: none. Later requests are
+	// floodDrain is how long a flood may still send requests after the end of its slice. It is 0, so late requests are
 	// dropped.
 	floodDrain = 0
 

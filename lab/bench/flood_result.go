@@ -28,13 +28,13 @@ type FloodResult struct {
 	Targets []report.Target `json:"targets"`
 }
 
-// FloodSlices is the latency of other tenants' debits in the slices with one kind of flood, and in the slices without
-// a flood before them.
+// FloodSlices is the latency of other tenants' debits in the slices with one kind of flood. It also has the latency in
+// the slices without a flood that precede them.
 type FloodSlices struct {
 	Name    string         `json:"name"`
 	Quiet   report.Latency `json:"without_micros"`
 	Flood   report.Latency `json:"with_micros"`
-	Ratios  []float64      `json:"p99_ratios"` // by round, with a flood to without
+	Ratios  []float64      `json:"p99_ratios"` // by round: the p99 with a flood, divided by the p99 without
 	Errors  int64          `json:"errors"`     // debits of the other tenants that were not answered with 200
 	Answers map[int]int64  `json:"answers"`    // answers to the flood by status; 0: not sent in time
 

@@ -172,8 +172,8 @@ func Growth(ctx context.Context, cfg GrowthConfig) (_ *growth.Result, err error)
 	return r, nil
 }
 
-// wanted reports whether to measure a step. That is the case if the step has no stored result with the same settings,
-// or if Again names it. Only may exclude steps.
+// wanted reports whether to measure a step. If Only is not empty, it must name the step. A step that has a stored
+// result with the same settings is measured again only if Again names it.
 func (g *grower) wanted(s *growthStep, r *growth.Result) bool {
 	if len(g.cfg.Only) > 0 && !slices.Contains(g.cfg.Only, s.name) {
 		return false

@@ -27,8 +27,8 @@ const (
 // page of the table becomes full at some time.
 func balancesOf(debits int) int { return max(1, debits/100) }
 
-// snapshotPart divides the number of debits of a layout with an open snapshot. There each debit makes the table
-// larger and the next debit slower. openSnapshot is the label of such a layout.
+// snapshotPart divides the number of debits of a layout with an open snapshot. In such a layout, each debit makes the
+// table larger and the next debit slower. openSnapshot is the label of such a layout.
 const (
 	snapshotPart = 5
 	openSnapshot = "beside an open snapshot, a fifth of the debits"

@@ -187,8 +187,7 @@ const (
 	// if each page changes ten times between two checkpoints.
 	warmPages = 0.1
 
-	// warmLeast and warmMost are the minimum and the maximum of the time, in slices, in which each size gets debits
-	// before the rounds.
+	// warmLeast and warmMost bound the time, in slices, for which each size gets debits before the rounds.
 	warmLeast, warmMost = 5, 240
 )
 
@@ -290,11 +289,11 @@ const (
 	leadAsks = 3
 
 	// leadMost is the maximum duration of a lead-in, in slices. With a million tenants, the lead-in ends before every
-	// tenant got a request.
+	// tenant has got a request.
 	leadMost = 8
 )
 
-// lead puts the load on a size until the state of its instances is that under a continuous load. While other sizes
+// lead puts the load on a size until its instances are in the same state as under a continuous load. While other sizes
 // were loaded, the instances' copies of this size's balances became too old. A check without a fresh copy reads
 // PostgreSQL.
 func (g *grower) lead(ctx context.Context, s *grown, t *template, out *growth.Load) error {
@@ -386,8 +385,8 @@ func (s *grown) note(t *template, r *sample, out *growth.Load) {
 	}
 }
 
-// complete returns an error if entered, the number of entries, is less than the number of entries before the load
-// plus the number of answered debits.
+// complete returns an error if debits are missing. The number of entries, `entered`, must not be less than the number
+// of entries before the load plus the number of answered debits.
 func (s *grown) complete(entered int64) error {
 	if entered < s.Entries+s.acked {
 		return fmt.Errorf("%d debits were answered, and of %d entries there are %d", s.acked, s.Entries+s.acked, entered)

@@ -43,7 +43,7 @@ type grown struct {
 	at       []*site
 	tenants  int      // tenants in the load
 	of       *grown   // another size whose database this size uses; nil: its own database
-	env      []string // further environment of its instances; if of is set, the size has instances only with env
+	env      []string // environment added for its instances; if `of` is set, only a size with env has own instances
 	acked    int64    // debits answered with 200
 }
 
@@ -187,8 +187,8 @@ func (g *grower) clear() error {
 	return errors.Join(errs, g.stand.redis.Start(ctx))
 }
 
-// fits returns the sizes that fit on the disk, and a line with the reason for each omitted size. need returns the
-// bytes of a size. All sizes of a step are on the disk at the same time.
+// fits returns the sizes that fit on the disk, and a line with the reason for each omitted size. The function `need`
+// returns the bytes that a size takes. All sizes of a step are on the disk at the same time.
 func (g *grower) fits(sizes []int, what string, need func(n int) float64) (fit []int, leftOut []string, err error) {
 	free, err := freeBytes(g.stand.postgres.Dir())
 	if err != nil {

@@ -23,8 +23,8 @@ var seedInUseSQL string
 // inUseMax is the time limit for the first debits. It ends the run if the service is far too slow.
 const inUseMax = 5 * time.Minute
 
-// inUse measures first debits and memory. It sends to a new process of the service one debit, in batches, for each of
-// many tenants without a balance, and then one check for each tenant.
+// inUse measures first debits and memory, with a new process of the service. Each of many tenants without a balance
+// gets one debit, in batches. Then each of them gets one check.
 func (r *runner) inUse(ctx context.Context) error {
 	r.say("%d tenants get their first debit in batches, then a check", r.cfg.InUse)
 	seed := strings.NewReplacer("$FIRST", fmt.Sprint(r.cfg.Tenants), "$TENANTS", fmt.Sprint(r.cfg.InUse)).Replace(seedInUseSQL)
@@ -63,11 +63,11 @@ func (r *runner) inUse(ctx context.Context) error {
 	return nil
 }
 
-// tenantRange is a range of count tenants that begins with number first.
+// tenantRange is a range of tenants: the number of the first tenant, and the count of tenants.
 type tenantRange struct{ first, count int }
 
-// each sends requests of t to a site on n connections until each tenant was part of a request. If the last tenants do
-// not fill a request, they are omitted.
+// each sends requests from the template t to a site on n connections until each tenant was part of a request. If the
+// last tenants do not fill a request, they are omitted.
 func (r *runner) each(ctx context.Context, at *site, t *template, n int, tenants tenantRange) (sample, error) {
 	requests := uint64(tenants.count / t.debits)
 	last := r.seq.Add(requests)

@@ -95,10 +95,10 @@ func gather(workers []worker, elapsed time.Duration) (sample, error) {
 	return out, errors.Join(errs...)
 }
 
-// errEnough is returned by a call of one to end its caller early. It does not count as an error.
+// errEnough is the error with which the function `one` ends its caller early. It does not count as an error.
 var errEnough = errors.New("enough")
 
-// closedLoop keeps n callers busy for the duration d. Each caller calls the function one with its own number, waits
+// closedLoop keeps n callers busy for the duration d. Each caller calls the function `one` with its own number, waits
 // for the result, and repeats.
 func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int) (outcome, error)) (sample, error) {
 	workers := make([]worker, n)
@@ -136,7 +136,7 @@ type steady struct {
 	tenants int // number of tenants
 	rate    int // requests/s, at most openRateMax
 	d       time.Duration
-	drain   time.Duration // time after d in which requests that were due before may still be sent
+	drain   time.Duration // time after d in which requests that were due during d may still be sent
 	tick    time.Duration // interval at which the sender looks for due requests; it increases their latency
 
 	// watch is called for each answer with the time at which the request was due, since the start, and with its
@@ -188,7 +188,7 @@ func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load s
 	return s, errors.Join(err, ctx.Err())
 }
 
-// paceTick is the tick where latency is measured. It is a tenth of the shortest latency of interest.
+// paceTick is the tick of loads whose latency is measured. It is a tenth of the shortest latency of interest.
 const paceTick = 100 * time.Microsecond
 
 // pace sends each due time to the channel `due` when the time is reached. It uses the system's timer. The runtime's

@@ -32,17 +32,17 @@ const (
 	outageBuckets = 10       // tenants among outageTenants that also consume
 	outageRule    = "scarce" // the limit that denies half of the consumes
 	outageRoute   = "/scarce"
-	oneConsumeIn  = 5 // one of so many requests is a consume
+	oneConsumeIn  = 5 // one of this number of requests is a consume
 
 	// outageSlice is the resolution of the timeline. A slice that is longer than a request's wait for Redis would
 	// hide the wait.
 	outageSlice = 100 * time.Millisecond
 
-	// outageWarmUp is the duration of the load before the measurement. In it connections, first periods and pools are
-	// opened.
+	// outageWarmUp is the duration of the load before the measurement. During this time, connections, first periods and
+	// pools are opened.
 	outageWarmUp = time.Second
 
-	outageRateMin = 500 // requests/s; with fewer, a bucket would get less than a few tokens per second
+	outageRateMin = 500 // requests/s; with a lower rate, a bucket would get less than a few tokens per second
 
 	infoTimeout = 50 * time.Millisecond // half of outageSlice
 )

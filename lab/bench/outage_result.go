@@ -263,7 +263,7 @@ func (r *OutageResult) Met() bool { return report.AllMet(r.Targets) }
 const (
 	outageSlowestMax  = 150.0 // ms, of any request
 	outageCheckP99Max = 50.0  // ms, while Redis is down
-	outageCallsMax    = 1.2   // script calls per request in the busiest second with Redis back: 1, or 2 for a consume
+	outageCallsMax    = 1.2   // script calls per request in the busiest second after the outage: 1, or 2 for a consume
 )
 
 func (r *OutageResult) judge() {

@@ -21,17 +21,17 @@ import (
 type tuner struct {
 	runner
 
-	rate    int    // debits/s, the one of Config.Rates
+	rate    int    // debits/s, the only element of Config.Rates
 	dir     string // directory of the servers' data
 	socket  string // directory of the Unix socket
 	standby *localstack.Postgres
 	out     tuning.Result
 }
 
-// RunPostgres measures debits on PostgreSQL with one setting after the other. It compares each setting with the base
-// of its group in the same round. It writes postgres.json and postgres.svg into Dir. A slice consists of single
-// debits; batches and the debits before a measurement take half of it. Rates has one rate. Only chooses settings by a
-// part of their group or name.
+// RunPostgres measures debits on PostgreSQL with one setting after the other. It compares each setting with the base of
+// its group in the same round. It writes postgres.json and postgres.svg into Dir. A slice consists of single debits;
+// batches and the debits before a measurement take half of it. cfg.Rates must have one rate. cfg.Only selects settings
+// by a part of their group or name.
 func RunPostgres(ctx context.Context, cfg Config) (_ *tuning.Result, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err

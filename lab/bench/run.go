@@ -112,8 +112,8 @@ func Run(ctx context.Context, cfg Config) (_ *report.Results, err error) {
 // for locks.
 const webConns = 16
 
-// makeData creates the directory of the results and, in it, a directory for the servers' data. The function remove
-// removes the directory of the data.
+// makeData creates the directory of the results and, in it, a directory for the servers' data. The function `remove`
+// deletes the directory of the data.
 func makeData(results string) (dir string, remove func() error, err error) {
 	if err := os.MkdirAll(results, 0o755); err != nil {
 		return "", nil, fmt.Errorf("results directory: %w", err)
@@ -398,8 +398,8 @@ func (r *runner) prove(ctx context.Context) error {
 	return nil
 }
 
-// verify calls prove, and then runs `quotasvc verify`. It runs before InUse tenants get their first debit, because
-// each of those tenants has only one entry.
+// verify calls prove, and then runs `quotasvc verify`. This happens before the tenants of Config.InUse get their first
+// debit, because each of those tenants has only one entry.
 func (r *runner) verify(ctx context.Context) error {
 	if err := r.prove(ctx); err != nil {
 		return err

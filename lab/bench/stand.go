@@ -26,8 +26,8 @@ const (
 	stopTimeout  = 20 * time.Second // for stopping all servers and processes
 )
 
-// serverSettings returns PostgreSQL's settings, which are the same for every variant. The data fits into memory and
-// no checkpoint occurs during a run, so that rounds can be compared. Durability has PostgreSQL's defaults.
+// serverSettings returns PostgreSQL's settings, which are the same for every variant. The data fits into memory and no
+// checkpoint occurs during a run, so that rounds can be compared. The settings of durability are PostgreSQL's defaults.
 func serverSettings() map[string]string {
 	return map[string]string{
 		"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min", "max_connections": "200",
@@ -43,7 +43,7 @@ type stand struct {
 	postgres *localstack.Postgres
 	redis    *localstack.Redis
 	settings map[string]string // settings of PostgreSQL that replace those of serverSettings
-	bare     bool              // whether serverSettings do not apply, so only the field settings counts
+	bare     bool              // true: only the field settings applies, and serverSettings does not
 	children []*program.Process
 	service  *site
 	before   *site // the service of Config.Against; nil if Against is empty
@@ -85,7 +85,7 @@ func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, er
 	return s, s.startBaseline(ctx, s.postgres.URL(), conns)
 }
 
-// startBaseline starts the baseline's process. The process opens conns connections to a database.
+// startBaseline starts the baseline's process. The process opens `conns` connections to a database.
 func (s *stand) startBaseline(ctx context.Context, databaseURL string, conns int) (err error) {
 	if s.baseline, err = s.launch(s.cfg.Self, []string{"QUOTASVC_DATABASE_URL=" + databaseURL}, "baseline", "--conns", fmt.Sprint(conns)); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (s *stand) putLimits(ctx context.Context, at *site) error {
 	return nil
 }
 
-// ask makes a request and returns the answer with its text. With a key, the request is one to the API.
+// ask makes a request and returns the answer with its text. If key is not empty, the request has this API key.
 func ask(ctx context.Context, method, url, key, body string) (*http.Response, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

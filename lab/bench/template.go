@@ -29,7 +29,7 @@ type template struct {
 	tenants []int // offsets of the digits of tenantMark
 	debits  int   // number of debits in one request
 	first   int   // number of the first tenant
-	among   int   // tenants are chosen among this number of first tenants; 0: among all
+	among   int   // if above 0, only the first `among` tenants are used; 0: all
 	inOrder bool  // tenants are used in order, so that each gets one debit or check; otherwise in random order
 	// recorded is true if the journal must contain the debits that are answered with 200.
 	recorded bool
@@ -109,9 +109,9 @@ const hotTenant = "t-hot"
 
 const meter = past.Meter
 
-// thresholdPrefix begins the ids of tenants whose use causes events at many percentages. plainPrefix begins the ids
-// of tenants without percentages. thresholdTenants is the maximum number of tenants of each kind. With so many
-// tenants, lanes batch their debits as for the variants with many tenants.
+// thresholdPrefix begins the ids of tenants whose use causes events at many percentages. plainPrefix begins the ids of
+// tenants without percentages. thresholdTenants is the maximum number of tenants of each kind. It is high enough that
+// lanes batch the debits as in the variants with many tenants.
 const (
 	thresholdPrefix  = "told-"
 	plainPrefix      = "untold-"
@@ -128,7 +128,7 @@ func checkBody(tenant, route string) string {
 	return `{"tenant":"` + tenant + `","subject":"user-1","route":"` + route + `","items":[{"meter":"` + meter + `","amount":1}]}`
 }
 
-// batchBody returns the body of a batch of size debits of different tenants.
+// batchBody returns the body of a batch of `size` debits, each of a different tenant.
 func batchBody(size int) string {
 	var b bytes.Buffer
 	b.WriteString(`{"debits":[`)
@@ -145,7 +145,7 @@ func batchBody(size int) string {
 // checkBatchPath is the path for many checks in a request. Older binaries do not have it.
 const checkBatchPath = "/v1/check/batch"
 
-// checksBody returns the body of a request with size checks.
+// checksBody returns the body of a request with `size` checks.
 func checksBody(tenant string, size int) string {
 	return `{"checks":[` + strings.Repeat(checkBody(tenant, plainRoute)+",", size-1) + checkBody(tenant, plainRoute) + `]}`
 }

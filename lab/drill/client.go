@@ -19,8 +19,8 @@ const (
 	// patience is the time in which a client repeats an operation. It is longer than any fault.
 	patience = 5 * time.Minute
 
-	// impatient determines how often a client gives up: if the first attempt of an operation gets no final answer,
-	// with the probability 1/impatient.
+	// impatient determines how often a client gives up. If the first attempt of an operation gets no final answer, the
+	// client gives up with the probability 1/impatient.
 	impatient = 20
 
 	// hasty determines how often an operation is sent twice at the same time: with the probability 1/hasty. A client
@@ -186,7 +186,7 @@ func (c *client) repeat(ctx context.Context, op *Operation) {
 	c.learn(op, a)
 }
 
-// insist sends an open operation again until it gets a final answer, at most for the time atMost.
+// insist sends an open operation again until it gets a final answer, or until the time atMost has passed.
 func (c *client) insist(ctx context.Context, op *Operation, atMost time.Duration) Outcome {
 	for end := time.Now().Add(atMost); op.Outcome == Open && ctx.Err() == nil && time.Now().Before(end); {
 		_ = sleep(ctx, time.Duration(c.rng.Int64N(int64(backoffMax)))) // the loop checks ctx
@@ -294,7 +294,7 @@ func (c *client) do(ctx context.Context, host, method, path, key, body string, v
 	return a
 }
 
-// look reads a balance. At no time may one of its amounts be below zero.
+// look reads a balance. None of its amounts may ever be below zero.
 func (c *client) look(ctx context.Context, tenant string) {
 	var b struct{ Granted, Used, Held, Remaining int64 }
 	meter := []string{"calls", "credits"}[c.rng.IntN(2)]

@@ -63,7 +63,7 @@ type waits struct {
 	over    []string // refusals that took longer than refusalMax
 }
 
-// refusalMax is the maximum time until a refusal by the contract.
+// refusalMax is the time within which an instance must refuse, by the contract.
 const refusalMax = 5 * time.Second
 
 func newMemory() *memory {

@@ -40,8 +40,8 @@ func (p *pair) backUp(ctx context.Context) (backup, error) {
 	return backup{dir: dir, password: p.primary.Password()}, nil
 }
 
-// restore starts a new cluster from the backup and the archive, with the data of the given instant. It calls look
-// with the URL of the new cluster. Then it removes the cluster and empties the archive.
+// restore starts a new cluster from the backup and the archive, with the data of the given instant. It calls the
+// function `look` with the URL of the new cluster. Then it removes the cluster and empties the archive.
 func (p *pair) restore(ctx context.Context, from backup, instant time.Time, look func(ctx context.Context, url string) error) (err error) {
 	if err := p.archiveUpTo(ctx); err != nil {
 		return err

@@ -75,8 +75,8 @@ func (d *drill) startAll(ctx context.Context, root string) (err error) {
 	return d.makeCatalogue(ctx)
 }
 
-// makeCatalogue creates the tenants of the load. They have many units of one meter. Of a prepaid meter they have few
-// units, so that some debits are denied.
+// makeCatalogue creates the tenants of the load. They have many units of one meter. They have few units of a prepaid
+// meter, so that some debits are denied.
 func (d *drill) makeCatalogue(ctx context.Context) error {
 	c := newClients(d.cfg, d.fleet, d.memory)[0]
 	defer c.http.CloseIdleConnections()

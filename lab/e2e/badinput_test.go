@@ -110,7 +110,7 @@ func TestConsume_SeventeenLimits_422NamesThemChargesNothing(t *testing.T) {
 		assert.True(t, l.Remaining == 2,
 			"limit %d: %d are left, want 2: the refused requests were charged", i, l.Remaining)
 	}
-	// A limit that is always one too many is refused when it is written.
+	// A limit is refused at its creation if every request would then have one limit too many.
 	for i := range 14 { // "all" and the meter's limit make 16
 		in.do(t, http.StatusCreated, "PUT", fmt.Sprintf("/v1/limits/general-%d", i), "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "3/day"})
 	}

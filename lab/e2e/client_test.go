@@ -143,7 +143,7 @@ func debitOf(tenant, meter string, amount int64) object {
 	return object{"tenant": tenant, "items": []object{{"meter": meter, "amount": amount}}}
 }
 
-// setUp creates tenant acme with a plan that grants amount api_calls per year.
+// setUp creates tenant acme with a plan that grants `amount` units of api_calls per year.
 func (in *instance) setUp(t testing.TB, amount int64) *instance {
 	t.Helper()
 	in.do(t, http.StatusCreated, "PUT", "/v1/meters/api_calls", "", object{"unit": "call"})

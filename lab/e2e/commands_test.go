@@ -24,8 +24,8 @@ func asks(in *instance) []string {
 	return []string{"QUOTASVC_URL=" + in.api, "QUOTASVC_KEY=" + testKey}
 }
 
-// ended runs a command and returns its output. It fails the test unless the command ends with status want and prints
-// all texts of prints, which are separated by |.
+// ended runs a command and returns its output. It fails the test unless the command ends with the status `want` and
+// prints all texts in `prints`, which are separated by |.
 func ended(t *testing.T, env []string, want int, prints string, args ...string) string {
 	t.Helper()
 	status, stdout, stderr := tool(t, env, args...)

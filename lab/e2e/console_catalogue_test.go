@@ -326,7 +326,7 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 			other.hook(409, at, what, fields, "This form was sent before", "nothing was changed now")
 		}
 	}
-	// formOf returns the key of the form of a page that has the button what.
+	// formOf returns the key of the form that has the button `what` on a page.
 	formOf := func(at, what string) url.Values {
 		t.Helper()
 		for _, m := range onces.FindAllStringSubmatch(a.get(200, at), -1) {

@@ -98,7 +98,7 @@ func TestConsole_ManyTenants_PagesAreQuick(t *testing.T) {
 	}
 }
 
-// fast fails the test unless a page answers, and then 95 of 100 answers arrive within the time bound.
+// fast fails the test unless a page answers and 95 % of its later answers arrive within the time bound.
 func (b *browser) fast(path string, rounds int, bound time.Duration) {
 	b.t.Helper()
 	var took []time.Duration

@@ -35,8 +35,8 @@ type album struct {
 	dir string
 }
 
-// take writes a picture of a page. Its width is width. Its height is that of the page, at least the given height. If
-// path is empty, it takes the page that is open.
+// take writes a picture of a page with the given width. The picture is as high as the page, but not higher than `most`.
+// If path is empty, take uses the page that is open.
 func (a *album) take(name, path string, width, most int64) *album {
 	a.t.Helper()
 	a.do(chromedp.EmulateViewport(width, most))
@@ -193,8 +193,8 @@ func (b *browser) until(path string, is func(page string) bool) {
 	testenv.Eventually(b.t, func() bool { return is(b.get(200, path)) }, path, " is as wanted")
 }
 
-// TestConsole_Pictures writes the pictures of the documentation if QUOTASVC_CONSOLE_PICTURES is set. make
-// console-pictures sets it.
+// TestConsole_Pictures writes the pictures of the documentation if QUOTASVC_CONSOLE_PICTURES is set, as in `make
+// console-pictures`.
 func TestConsole_Pictures(t *testing.T) {
 	dir := os.Getenv("QUOTASVC_CONSOLE_PICTURES")
 	if dir == "" {

@@ -52,8 +52,8 @@ func (c *consoled) stretch(t testing.TB) *consoled {
 	return c
 }
 
-// TestConsole_InChromium_FitsEveryScreen: no page is wider than its window, with any ids, and with any number of
-// meters and subjects.
+// TestConsole_InChromium_FitsEveryScreen: no page is wider than its window, for any ids and any number of meters and
+// subjects.
 func TestConsole_InChromium_FitsEveryScreen(t *testing.T) {
 	oneChromium.join(t)
 	t.Parallel()

@@ -80,9 +80,9 @@ func newTrial(t *testing.T, databaseURL, redisURL string) *trial {
 	return tr
 }
 
-// through runs callers on the instance before, during and after a fault. The fault lasts until known returns true and
-// each caller has got enough answers to calls that it sent after that. through returns when every caller succeeds
-// again.
+// through runs callers on the instance before, during and after a fault. The fault lasts until the function `known`
+// returns true, and after that until each caller has got enough answers to new calls. through returns when every caller
+// succeeds again.
 func (tr *trial) through(begin, end func(), known func() bool) {
 	tr.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -155,7 +155,7 @@ func (in *instance) call(ctx context.Context, kind, key string, rate int64) call
 }
 
 // newest reports whether each caller of the kinds has got this number of answers to calls that it sent after an
-// instant, and whether ok is true for the newest of these answers.
+// instant. The function `ok` must also return true for the newest of these answers.
 func (tr *trial) newest(kinds string, after time.Time, answers int, ok func(c call) bool) bool {
 	type caller struct {
 		kind string
@@ -183,9 +183,9 @@ func (tr *trial) newest(kinds string, after time.Time, answers int, ok func(c ca
 	return true
 }
 
-// always, postgresIsAway and the result of answers are used as the argument known of through. always is for a fault
-// whose effect callers need not see. postgresIsAway waits for the circuit breaker of PostgreSQL. answers waits for
-// answers to callers.
+// Tests pass always, postgresIsAway or the result of answers to through, as its argument `known`. The function always
+// is for a fault whose effect callers need not see. postgresIsAway waits for the circuit breaker of PostgreSQL. The
+// result of answers waits for answers to callers.
 
 func always() bool { return true }
 
@@ -233,8 +233,8 @@ func (tr *trial) noticed() {
 	}
 }
 
-// each fails the test unless ok is true for every call of the kinds that was sent after an instant and answered
-// during the fault.
+// each fails the test unless the function `ok` returns true for every call of the kinds that was sent after an instant
+// and answered during the fault.
 func (tr *trial) each(kinds string, from time.Time, want string, ok func(c call) bool) {
 	tr.t.Helper()
 	for kind := range strings.FieldsSeq(kinds) {
@@ -252,9 +252,9 @@ func refused(c call) bool {
 	return c.status == http.StatusServiceUnavailable && (c.code == "unavailable" || c.code == "outcome_unknown")
 }
 
-// refusedAtOnce checks that the instance refused all calls that need PostgreSQL from known on, and refused operations
-// without an attempt. The number of untried operations does not include changes of the catalogue. For these,
-// refusedAtOnce checks the quickest change, because every change with an attempt would have to wait.
+// refusedAtOnce checks that the instance refused all calls that need PostgreSQL and were sent after tr.known.
+// Operations must have been refused without an attempt. Their number does not include changes of the catalogue. For
+// changes, refusedAtOnce checks the quickest one, because every change with an attempt would have to wait.
 func (tr *trial) refusedAtOnce() {
 	tr.t.Helper()
 	tr.each("consume debit admin", tr.known, "a refusal", refused)

@@ -109,7 +109,7 @@ func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	info, err := os.Stat(filepath.Join(dir, keyFile))
 	assert.True(t, err == nil && info.Mode().Perm() == 0o600, "the key's file: %v, %v; want mode 0600", info, err)
 
-	// A second one in the same directory does not start.
+	// A second dev in the same directory does not start.
 	fails(t, nil, 1, "(pid ", "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
 
 	first.signal(syscall.SIGINT)

@@ -25,9 +25,9 @@ const (
 	crowdEach    = 6 // 1,200 operations for 1,000 units
 )
 
-// crowd sends every client's operations twice. It returns the two final answers of each operation, by its key. pick
-// chooses the instance for each sending of a request. If a sender gets no answer or a 503, it sends the request
-// again.
+// crowd sends every client's operations twice. It returns the two final answers of each operation, by its key. The
+// function `pick` chooses the instance for each sending of a request. If a sender gets no answer or a 503, it sends the
+// request again.
 func crowd(t *testing.T, pick func(client, sending int) *instance, progress func(succeeded int64)) map[string][2]answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)

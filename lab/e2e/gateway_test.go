@@ -414,8 +414,8 @@ func configured(t testing.TB, name, key string, replace []string) (dir string) {
 // startTries is the number of attempts to start a gateway. Another program may take the free port before the gateway.
 const startTries = 5
 
-// onFreePort starts a gateway on a free port, waits until it answers, and returns its address. start returns the
-// command for an address.
+// onFreePort starts a gateway on a free port, waits until it answers, and returns its address. The function `start`
+// returns the command for an address.
 func onFreePort(t testing.TB, start func(address string) *exec.Cmd) string {
 	t.Helper()
 	for range startTries {

@@ -82,7 +82,7 @@ func TestHAProxy_OuterLimit_RefusesInSameForm(t *testing.T) {
 	for _, path := range []string{"/search", "/profile"} {
 		g.get("127.0.0.1", path).denied(t, 429, "rate_limited")
 	}
-	m.acme().wantLeft(t, before) // what HAProxy refused used nothing
+	m.acme().wantLeft(t, before) // requests that HAProxy refused have used no units
 	g.get("127.0.0.2", "/search").passed(t)
 }
 

@@ -138,7 +138,7 @@ func TestLocalUnits_ManyTakers_ChargedWhatWasTaken(t *testing.T) {
 	must(t, env, "verify")
 }
 
-// Two processes that share a balance grant all its units together, and no unit twice.
+// Two processes that share a balance together grant all units of the balance, and no unit twice.
 func TestLocalUnits_TwoProcesses_GrantTheBalanceOnce(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))

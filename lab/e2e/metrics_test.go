@@ -82,7 +82,7 @@ func exercised(t *testing.T) *instance {
 	authority.Issue(t, cert, key)
 	database := testenv.PostgresService(t)
 	in := serve(t, using(database, redis.URL, "QUOTASVC_LOG_LEVEL=warn",
-		"QUOTASVC_REPORT_DATABASE_URL="+database, // not a standby, but the metrics of a standby exist
+		"QUOTASVC_REPORT_DATABASE_URL="+database, // not a standby, but this creates the metrics of a standby
 		"QUOTASVC_TLS_CERT_FILE="+cert, "QUOTASVC_TLS_KEY_FILE="+key, "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0"))
 	in.http = &http.Client{Timeout: testenv.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}}}
 	t.Cleanup(in.http.CloseIdleConnections)
@@ -137,8 +137,8 @@ func namesIn(query string) []string {
 	return names
 }
 
-// checkQuery checks that the metrics of a query exist, and the labels by which it selects and groups. It returns the
-// number of metrics.
+// checkQuery checks that the metrics of a query exist, and that they have the labels by which the query selects and
+// groups. It returns the number of metrics.
 func checkQuery(t *testing.T, where, query string, all families) int {
 	t.Helper()
 	names, labels := namesIn(query), map[string]bool{}

@@ -124,6 +124,6 @@ func TestNginx_OuterLimit_RefusesInSameForm(t *testing.T) {
 	for _, path := range []string{"/search", "/profile", "/"} {
 		g.get("127.0.0.1", path).denied(t, 429, "rate_limited")
 	}
-	m.acme().wantLeft(t, before) // what nginx refused used nothing
+	m.acme().wantLeft(t, before) // requests that nginx refused have used no units
 	g.get("127.0.0.2", "/search").passed(t)
 }

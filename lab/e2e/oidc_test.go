@@ -73,7 +73,7 @@ var (
 )
 
 // atProvider signs in at the identity provider, and returns the path to which the provider redirects. The sign-in
-// begins with a form that contains fields.
+// begins with a form that contains the given fields.
 func (b *browser) atProvider(user string, fields url.Values) string {
 	b.t.Helper()
 	page := b.post(200, "/console/oidc/start", fields, "Signing in with Acme ID")

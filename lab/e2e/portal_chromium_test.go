@@ -109,7 +109,7 @@ func TestPortal_InChromium_EmbeddedWhereAllowed(t *testing.T) {
 	b.clean()
 }
 
-// complains waits until a page reports an error that contains text. Then it clears the list of reported errors.
+// complains waits until a page reports an error that contains a text. Then it clears the list of reported errors.
 func (b *tab) complains(text string) {
 	b.t.Helper()
 	testenv.Eventually(b.t, func() bool {

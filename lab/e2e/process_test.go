@@ -133,7 +133,7 @@ func (p *process) line(prefix string) string {
 	}
 }
 
-// logged waits until the log contains text this many times.
+// logged waits until the log contains a text the given number of times.
 func (p *process) logged(text string, times int) {
 	p.t.Helper()
 	testenv.Eventually(p.t, func() bool { return strings.Count(p.stderr.String(), text) >= times }, "line ", times, " in the log: ", text)

@@ -15,8 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// member creates a login role that is a member of role, a role of roles.sql which must exist. It returns the URL of
-// the new role.
+// member creates a login role that is a member of the given role. That role is from roles.sql, and must exist. member
+// returns the URL of the new role.
 func member(t *testing.T, super, role string) string {
 	t.Helper()
 	u := urlOf(t, super)
@@ -39,7 +39,7 @@ func member(t *testing.T, super, role string) string {
 }
 
 // An operator installs with roles. An administrator creates the roles, the owner's role migrates, and the service's
-// role serves. Then a month begins without a partition, because nobody has created it.
+// role serves. Then a month begins for which nobody has created a partition.
 func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	t.Parallel()
 	super := testenv.PostgresEmpty(t)

@@ -23,9 +23,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// envScenes is the environment variable with the names of the pages of docs/integrate that are tested besides the
-// page for Go: node, python. `make test-sdk` sets it. These pages need Node, npm and Debian's Python packages; `make
-// test` does not.
+// envScenes is the environment variable with the names of further pages of docs/integrate to test: node, python. The
+// page for Go is always tested. `make test-sdk` sets the variable. The further pages need Node, npm and Debian's Python
+// packages; `make test` does not.
 const envScenes = "QUOTASVC_TEST_SCENES"
 
 // scene is the environment of a newcomer who follows a page of docs/integrate. It has a directory with a clone named

@@ -75,7 +75,7 @@ type account struct {
 	tenant string
 }
 
-// account creates a tenant with the name of the test, which has amount units of api_calls a year.
+// account creates a tenant with the name of the test, which has `amount` units of api_calls a year.
 func (in *instance) account(t testing.TB, amount int64) account {
 	t.Helper()
 	a := account{in, t.Name()}
@@ -264,7 +264,7 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 		_, err = c.Consume(t.Context(), in.consume(1))
 		require.NoError(t, err)
 	}
-	// One call each second sends some.
+	// In each second, one call still sends requests.
 	assert.LessOrEqual(t, asked.Load()-before, int64(500),
 		"requests of 1,000 calls while the service is known to be away")
 	denied := sdk(t, in.instance, func(o *client.Options) { o.FailOpen = []string{client.AllMeters} })

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// together is a fixture that several tests share. The first test that needs it starts it, and it ends after the last
-// test that joined. A test joins before it calls t.Parallel, so all tests of a run have joined before one of them
-// ends.
+// together is a fixture that several tests share. The first test that needs the fixture starts it. The fixture ends
+// after the last test that joined. A test joins before it calls t.Parallel, so all tests of a run have joined before
+// one of them ends.
 type together[T any] struct {
 	start func(h *host) T
 

@@ -22,8 +22,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// The stand-in for Traefik interprets deploy/traefik/dynamic.yml as Traefik's documentation describes the parts of
-// that file, and refuses other parts. It is not Traefik: it shows that the file and the service agree with the
+// The stand-in for Traefik supports only the settings that deploy/traefik/dynamic.yml uses, and refuses others. It does
+// what Traefik's documentation says. It is not Traefik: it shows that the file and the service agree with the
 // documentation.
 
 type traefikFile struct {

@@ -23,7 +23,7 @@ const (
 	// envSnapshot is the environment variable that makes TestUpgrade_Snapshot_IsWritten write a snapshot. See
 	// testdata/upgrade/README.md.
 	envSnapshot = "QUOTASVC_UPGRADE_SNAPSHOT"
-	// envProgram is the environment variable with the path of the previous version's program. make test-upgrade sets
+	// envProgram is the environment variable with the path of the previous version's program. `make test-upgrade` sets
 	// it.
 	envProgram = "QUOTASVC_UPGRADE_PROGRAM"
 )

@@ -101,7 +101,7 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 }
 
 // If a limit refuses many requests, a running service sends one event, for all its instances together. If a
-// verification finds a difference, it sends an event about the balance.
+// verification finds a difference, the service sends an event about the balance.
 func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.Postgres(t)
@@ -111,7 +111,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 	in.setUp(t, 1000)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/few", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/day", "burst": 1})
 	consume := object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}}
-	var allowed int // requests that passed at an instance that had refused before; each loads the limit within a second
+	var allowed int // requests that an instance allowed after its first refusal; each loads the limit within a second
 	refuses := make(map[*instance]bool, 2)
 	told := func(kind string) []toldEvent {
 		t.Helper()
@@ -120,7 +120,7 @@ func TestEvents_RejectionsAndDrift_ToldByItself(t *testing.T) {
 		return list.Items
 	}
 	testenv.Eventually(t, func() bool {
-		for _, at := range []*instance{in, other} { // if a new minute begins meanwhile, it too has 30 refusals soon
+		for _, at := range []*instance{in, other} { // a minute that begins meanwhile also gets 30 refusals soon
 			for i := range 40 {
 				got, err := at.send(t.Context(), "POST", "/v1/consume", fmt.Sprintf("k%d-%d", time.Now().UnixNano(), i), consume)
 				require.NoError(t, err)

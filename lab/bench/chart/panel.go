@@ -198,7 +198,7 @@ func (decades) Ticks(least, most float64) (all []plot.Tick) {
 	return all
 }
 
-// floor is a logarithmic scale that has no values below least.
+// floor is a logarithmic scale that has no values below the field least.
 type floor struct{ least float64 }
 
 // Normalize returns the position of x between the ends of the axis, from 0 to 1.

@@ -97,8 +97,8 @@ type measured interface {
 	Met() bool
 }
 
-// finish writes a result that is to be recorded below docs, says in out which files are in the results directory, and
-// fails a strict run that has missed a target.
+// finish writes the result below docs if record is set. It prints to out which files are in the results directory. It
+// returns an error if a strict run has missed a target.
 func (c *programConfig) finish(r measured, record bool, docs string, out io.Writer, files string) error {
 	if record {
 		if err := r.Keep(docs); err != nil {

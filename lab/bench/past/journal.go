@@ -77,8 +77,8 @@ func (h *Journal) operation() string {
 	return "§allowance/" + Meter + "//" + h.Anchor.Format(time.RFC3339Nano)
 }
 
-// Write stores the tenants, the journal, the balances and their grants. It calls done with the share that is already
-// written.
+// Write stores the tenants, the journal, the balances and their grants. It calls the function `done` with the share
+// that is already written.
 func (h *Journal) Write(ctx context.Context, url string, done func(share float64)) error {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {

@@ -22,7 +22,7 @@ type Record struct {
 	NotThere []string           `json:"not_there,omitempty"`
 }
 
-// record returns the results of a run that the record contains.
+// record returns the part of a run's results that belongs in a record.
 func (r *Results) record() *Record {
 	out := &Record{
 		Machine: r.Machine, Targets: map[string]float64{}, Ratios: map[string]float64{}, Rates: map[string]float64{}, Costs: map[string]float64{},

@@ -35,7 +35,7 @@ type Machine struct {
 
 // Choice contains the operator's decisions.
 type Choice struct {
-	Mean     float64 // average rate of a month as a share of the rate, which is that of the busiest time
+	Mean     float64 // average rate of a month, as a share of the rate in the busiest time
 	Months   float64 // months of the journal that stay in the database
 	Replicas float64 // additional copies of a node, each with its own disk and WAL
 	Affinity bool    // requests of a tenant go to one instance, so each instance uses few shards
@@ -66,7 +66,7 @@ type resource struct {
 	use, each float64
 }
 
-// NewPlan computes the resources for rate debits/s.
+// NewPlan computes the resources for `rate` debits/s.
 func NewPlan(rate float64, c Costs, m Machine, choice Choice) (Plan, error) {
 	if err := check(rate, &c, &m, &choice); err != nil {
 		return Plan{}, err
@@ -111,7 +111,7 @@ const (
 	secondsOfMonth = 30 * 86400 // a month has 30 days here
 )
 
-// batch returns the number of debits in a transaction of a lane that receives rate debits/s.
+// batch returns the number of debits in a transaction of a lane that receives `rate` debits/s.
 func batch(rate float64, c *Costs, m *Machine) float64 {
 	b := 1.0
 	for range 200 { // b converges from below

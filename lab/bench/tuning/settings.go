@@ -18,7 +18,7 @@ type Setting struct {
 	Checkpoint bool // whether a checkpoint begins with each slice
 
 	values map[string]string // values that differ from baseSettings
-	gives  string            // what one gives up with this setting, in words
+	gives  string            // text: what an operator gives up with this setting
 }
 
 // base is the name of the setting with which the other settings of its group are compared. It is the first of its
