@@ -5,15 +5,16 @@
 //
 //   - sender: the browser's request for a page. The API treats the address of this request as the address of the
 //     caller.
-//   - caller: the identity with which a page calls the API. It is the secret of an API key, which the API
-//     authenticates as usual, or a made-up key, which the page creates from a session. Such a session belongs to a
-//     person who signed in at an identity provider, or to a link to one tenant's page.
+//   - caller: the identity with which a page calls the API. It is the secret of an API key or a made-up key. The API
+//     authenticates the secret as usual.
+//   - made-up key: a key that the page creates for a person who signed in at an identity provider, or for a link to the
+//     pages of one tenant.
 //
 // # Invariants
 //
 //  1. A made-up key is passed in the context of the call. No header and no other data that a client sends can contain
 //     such a key.
-//  2. A call with a made-up key has no Authorization header, so no header of the browser is authenticated by the API.
+//  2. A call with a made-up key has no Authorization header, so the API uses no other key for this call.
 //
 // # Clock, concurrency, failure
 //

@@ -25,8 +25,8 @@ const (
 	noSecret = "none"
 )
 
-// forwardedHeaders lists the headers that are copied from the browser's request, so that the API determines the same
-// client address.
+// forwardedHeaders lists the headers that are copied from the browser's request. From these headers, the API can
+// determine the address of the browser.
 var forwardedHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Proto"}
 
 // Secure reports whether the browser's connection uses TLS, to this process or to a proxy. If a client forges the
@@ -108,7 +108,7 @@ func (a *recorder) WriteHeader(status int) {
 		return
 	}
 	a.status, a.sent = status, make(http.Header, len(a.header))
-	for name, values := range a.header { // with the spelling of a header that net/http has read
+	for name, values := range a.header { // net/http spells the names of received headers in this form
 		a.sent[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
 }
