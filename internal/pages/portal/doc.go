@@ -16,12 +16,12 @@
 //  3. Only the first request has the secret of the link in its path. The answer sets a cookie, and leads the browser
 //     to a path without the secret. The secret is not logged.
 //  4. A page loads only scripts, styles and pictures of this program. The Content-Security-Policy forbids inline
-//     scripts, inline styles and forms. It also forbids sites other than the operator's to show the pages in a frame.
-//  5. The pages do not show ids of grants, keys and operations, reasons, and metadata, because these belong to the
-//     operator.
+//     scripts, inline styles and forms. Only the sites that the operator has configured may show the pages in a frame.
+//  5. The pages show no reasons, no metadata, and no ids of grants, keys or operations, because these data belong to
+//     the operator.
 //
 // # Clock, concurrency, failure
 //
-// A page shows the times of the API's answers in the tenant's zone, and names the zone. Visits share no data that
+// A page shows the times in the API's answers in the tenant's zone, and names the zone. Visits share no data that
 // changes. If a part cannot be read, the page says so and shows the other parts.
 package portal

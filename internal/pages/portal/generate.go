@@ -1,4 +1,4 @@
 package portal
 
-// The generator has the version that generate.go of the console pins.
+// The version of the generator is the same as in generate.go of the console.
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.1118 generate -log-level error -include-version=false

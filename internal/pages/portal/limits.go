@@ -14,7 +14,7 @@ const (
 	// limitsMax is the maximum number of limits on the page. The state of each limit may need a request to Redis.
 	limitsMax = 20
 
-	// limitsRead is the maximum number of general limits that a page reads to find those that apply.
+	// limitsRead is the maximum number of general limits that a page reads. Only some of them apply to the tenant.
 	limitsRead = 1000
 )
 

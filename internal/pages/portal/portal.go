@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	assetPrefix = link.Prefix + "_/assets/" // an id of a link is never _
+	assetPrefix = link.Prefix + "_/assets/" // no link has the id _
 
 	cookiePlain  = "quotasvc_portal"
 	cookieSecure = "__Secure-quotasvc_portal" // browsers accept it only over TLS
@@ -259,9 +259,9 @@ func enter(v *visit) error {
 	c.Value, c.MaxAge = secret, max(1, int(v.link.ExpiresAt.Sub(v.portal.now())/time.Second))
 	http.SetCookie(v.w, c)
 	if c.SameSite == http.SameSiteStrictMode && v.r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		// If another site opened the link, a redirect would be part of that site's navigation, in which the browser
-		// does not send the cookie. Therefore the answer is a page that starts a new navigation. It replaces the link
-		// in the browser's history.
+		// Another site opened the link. A redirect would belong to the same navigation, and the browser would not send
+		// the cookie. Therefore the answer is a page that starts a new navigation. The page replaces the link in the
+		// browser's history.
 		return v.render(http.StatusOK, enterPage(v))
 	}
 	v.status = http.StatusSeeOther

@@ -24,7 +24,7 @@ func showStatements(v *visit, o *overview) error {
 	return v.render(http.StatusOK, statementsPage(v, &statementList{o, page}))
 }
 
-// statementView is the data of the statement of one period.
+// statementView is the data of the page that shows the statement of one period.
 type statementView struct {
 	*overview
 

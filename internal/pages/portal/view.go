@@ -46,7 +46,7 @@ func (v *visit) path(segments ...string) string {
 	return link.Prefix + url.PathEscape(v.r.PathValue("link")) + "/" + strings.Join(segments, "/")
 }
 
-// of returns the path of the first page with the chart of a meter.
+// of returns the path of the first page. At this path, the page shows the chart of the meter.
 func (v *visit) of(meter string) string { return v.path() + "?meter=" + url.QueryEscape(meter) }
 
 // read reads the tenant and the units of the meters.
@@ -181,7 +181,7 @@ func (v *visit) resetText(o *overview, b *client.Balance) string {
 	return v.say("reset", "at", v.lang.moment(b.Period.End.In(o.zone))) + " (" + until + ")"
 }
 
-// source is a line about remaining units from the same source and with the same end.
+// source is a line of the page: the number of remaining units that have the same source and the same end.
 type source struct {
 	name string
 	left int64
@@ -209,7 +209,7 @@ func sources(b *client.Balance) []source {
 	return out
 }
 
-// sourceText returns a text that says from which kind of grant units come.
+// sourceText returns a text that says from which kind of grant the units come.
 func (v *visit) sourceText(name string) string {
 	switch client.Source(name) {
 	case client.SourceAllowance, client.SourceTopup, client.SourcePromo, client.SourceRollover, client.SourceAdjustment, client.SourceRefund:

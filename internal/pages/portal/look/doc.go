@@ -10,7 +10,7 @@
 //
 //  1. The text of a setting is not copied into a style, a header or a page. Colours are parsed and formatted again.
 //     Origins must have a form without spaces, semicolons and quotes. A logo is sent as a separate file, and its
-//     policy is a sandbox.
+//     Content-Security-Policy contains `sandbox`.
 //  2. Texts and links have a contrast of at least 4.5 to 1 with their background, as WCAG 2 (AA) requires. A theme
 //     whose colours have less contrast is refused.
 //

@@ -84,9 +84,9 @@ func isSVG(text []byte) bool {
 // header.
 var ancestor = regexp.MustCompile(`^https?://(\*\.)?[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:[0-9]{1,5})?$`)
 
-// Ancestors returns the directive frame-ancestors of the Content-Security-Policy. It lets pages of these origins show
-// our pages in a frame. If there are no origins, it forbids every site to do this. The origin "self" means our own
-// origin.
+// Ancestors returns the directive frame-ancestors of the Content-Security-Policy. The directive lets pages of these
+// origins show our pages in a frame. If there are no origins, the directive forbids frames on every site. The origin
+// "self" means our own origin.
 func Ancestors(origins []string) (string, error) {
 	if len(origins) > AncestorsMax {
 		return "", fmt.Errorf("has %d origins; at most %d are allowed", len(origins), AncestorsMax)

@@ -26,8 +26,8 @@ var defaults = Theme{
 	{ground: colour{0x15, 0x17, 0x1a}, text: colour{0xe7, 0xe8, 0xea}, accent: colour{0x83, 0xb4, 0xff}},
 }
 
-// ParseTheme parses colours such as "accent=#0a7d4f,accent-dark=#5fd3a1". A colour that is not in the text is the
-// default.
+// ParseTheme parses colours such as "accent=#0a7d4f,accent-dark=#5fd3a1". A colour that the text does not
+// set has its default value.
 func ParseTheme(text string) (*Theme, error) {
 	t := defaults
 	places := map[string]*colour{
@@ -67,7 +67,7 @@ func (c *colour) parse(text string) error {
 	if err != nil || len(text) != 7 || text[0] != '#' || text[1] == '+' {
 		return fmt.Errorf("%.64q is no colour; write #rrggbb", text)
 	}
-	*c = colour{uint8(bits >> 16), uint8(bits >> 8), uint8(bits)} //nolint:gosec // 24 bits in three
+	*c = colour{uint8(bits >> 16), uint8(bits >> 8), uint8(bits)} //nolint:gosec // each conversion keeps 8 of the 24 bits
 	return nil
 }
 
@@ -115,7 +115,8 @@ func on(back colour) colour {
 	return white
 }
 
-// dim returns a weaker colour for less important texts, which still has the required contrast.
+// dim returns a weaker text colour for less important texts. If the contrast of all weaker colours is too low, it
+// returns the text colour.
 func (m mode) dim() colour {
 	for _, share := range []float64{0.7, 0.8, 0.9} {
 		if c := mix(m.text, m.ground, share); contrast(c, m.ground) >= contrastMin {
