@@ -13,7 +13,7 @@ var assetFiles embed.FS
 func newAssets() *asset.Set {
 	set, err := asset.New(Prefix+"assets/", assetFiles, "assets")
 	if err != nil {
-		panic(err) // the file is embedded
+		panic(err) // cannot happen: the files are embedded
 	}
 	return set
 }

@@ -18,8 +18,7 @@ const perCatalogue = 500
 // as a list.
 const plansBeside = 8
 
-// shadowsAsked is the maximum number of limits in shadow mode for which a page reads the fullest buckets or the
-// counts.
+// shadowsAsked is the maximum number of limits in shadow mode for which one page reads reports from the API.
 const shadowsAsked = 10
 
 // catalogueView is the data of the catalogue's page.
@@ -46,8 +45,8 @@ func showCatalogue(c *call) error {
 	return c.render(http.StatusOK, cataloguePage(c, v))
 }
 
-// readTops reads the fullest buckets of the first limits in shadow mode. A key that is bound to a tenant may not read
-// them, so readTops then reads nothing.
+// readTops reads the fullest buckets of the first limits in shadow mode. If the key is bound to a tenant,
+// readTops reads nothing, because such a key may not read them.
 func (v *catalogueView) readTops(c *call) {
 	v.tops = map[string]part[*client.LimitTop]{}
 	if v.limits.value == nil || c.key.Tenant != "" {
@@ -61,7 +60,7 @@ func (v *catalogueView) readTops(c *call) {
 	}
 }
 
-// planMeters returns the ids of the meters that the plans have, in alphabetical order.
+// planMeters returns the ids of the meters for which a plan has an allowance, in alphabetical order.
 func (v *catalogueView) planMeters() []string {
 	meters := map[string]bool{}
 	for i := range v.plans.value.Items {
@@ -82,7 +81,7 @@ func allowanceOf(p *client.Plan, meter string) *client.Allowance {
 	return nil
 }
 
-// everyText returns a text that says in which interval an allowance is granted, for example once.
+// everyText returns a text that says how often an allowance is granted, for example "a month" or "once".
 func everyText(a *client.Allowance) string {
 	switch a.Every {
 	case "":
@@ -106,7 +105,7 @@ func featuresText(p *client.Plan) string {
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
-// planLimits returns a text for each limit that belongs to the plan: its name and its rate.
+// planLimits returns one text for each limit of a plan, with the name and the rate of the limit.
 func planLimits(p *client.Plan) []string {
 	list := make([]string, len(p.Limits))
 	for i := range p.Limits {
@@ -159,7 +158,8 @@ func rateText(l *client.Limit) string {
 	return l.Rate + ", burst " + num(l.Burst)
 }
 
-// fullest returns a text about the fullest buckets of a limit. The text names the buckets that are full.
+// fullest returns a text about the fullest buckets of a limit. If a bucket is full, the text says that the limit would
+// deny requests.
 func fullest(top *client.LimitTop) string {
 	if top == nil {
 		return ""

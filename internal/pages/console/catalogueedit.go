@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// editMax is the maximum size in bytes (of YAML) of a catalogue that can be edited in a form. `quotasvc apply`
+	// editMax is the maximum size of a catalogue that can be edited in a form, in bytes of YAML. `quotasvc apply`
 	// accepts files with larger catalogues.
 	editMax = 256 << 10
 
 	// plansAsked is the maximum number of changed plans whose tenants are read. tenantsNamed is the maximum number of
-	// tenants that are named for one of these plans.
+	// tenants that the page names for each of these plans.
 	plansAsked, tenantsNamed = 20, 5
 )
 
-// editView is the data of a form that changes the catalogue, at one of its steps.
+// editView is the data of one step of a form that changes the catalogue.
 type editView struct {
 	text  string // YAML
 	seen  string // the ETag of the catalogue that was edited
@@ -51,7 +51,7 @@ type affected struct {
 	err     *failure
 }
 
-// exportText returns the catalogue as YAML without its blocks, and the catalogue's ETag.
+// exportText returns the meters, plans and limits of the catalogue as YAML, and the catalogue's ETag.
 func (c *call) exportText() (text, tag string, err error) {
 	var m client.Meta
 	catalogue, err := c.ExportCatalog(c.ctx, client.WithMeta(&m))
@@ -174,7 +174,7 @@ func (v *editView) send(c *call, dry bool) error {
 	return f
 }
 
-// affectedBy reads, for each changed plan, the first of its tenants. It reads at most plansAsked plans.
+// affectedBy reads the first tenants of each changed plan. It reads at most plansAsked plans.
 func affectedBy(ctx context.Context, api *client.API, diff *client.CatalogDiff) []affected {
 	var list []affected
 	for i := range diff.Changes {

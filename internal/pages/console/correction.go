@@ -20,7 +20,7 @@ type correction struct {
 	verb   string // text of the last step's button
 	danger bool
 	fields []field
-	// fill sets suggested values in a new form, from the grant or the tenant that is corrected.
+	// fill sets values in a new form, such as the tenant's version. nil: the form needs no such values.
 	fill func(*call, *correctionView) error
 	// send makes the changes, and stores them in the view. If dry is true, it sends a dry run, and stores the changes
 	// that the form would make.
@@ -38,7 +38,7 @@ type field struct {
 // difference is a fact before and after a correction, as texts.
 type difference struct{ what, before, after string }
 
-// correctionView is the data of a correction's page at one of the correction's steps.
+// correctionView is the data of the page that shows one step of a correction.
 type correctionView struct {
 	*tenantView
 
@@ -50,7 +50,7 @@ type correctionView struct {
 
 	tried bool // whether changes has the changes of a dry run
 	done  bool // whether changes were made
-	// replayed is true if the form was sent before, so that it changed nothing this time.
+	// replayed is true if the form was sent before and therefore changed nothing this time.
 	replayed bool
 	changes  []difference
 	plans    []string // the plans that a form suggests
@@ -191,7 +191,7 @@ func (v *correctionView) integer(name string) (int64, error) {
 	return n, nil
 }
 
-// instant returns the time in a field, which is in the tenant's zone.
+// instant parses the text in a field as a time in the tenant's zone.
 func (v *correctionView) instant(name string) (time.Time, error) {
 	return dayIn(name, v.get(name), v.zone)
 }

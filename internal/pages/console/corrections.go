@@ -147,8 +147,8 @@ func refund() *correction {
 	}
 }
 
-// patch changes the tenant, unless the tenant has changed since the form was opened. If the form is sent twice, the
-// function `done` reports for the second request that the tenant is already as wanted.
+// patch changes the tenant, unless the tenant has changed since the form was opened. The function `done` reports
+// whether the tenant already has the new values. If so, the form was sent before, and patch returns no error.
 func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.Tenant) bool) error {
 	p.Reason = v.get("reason")
 	options := []client.Option{client.WithMeta(&v.meta)}
@@ -174,7 +174,8 @@ func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.T
 	return nil
 }
 
-// version puts the version of the tenant into the form. With it, patch notices that the tenant was changed meanwhile.
+// version puts the version of the tenant into the form. The API refuses the change if the tenant no longer
+// has this version.
 func version(_ *call, v *correctionView) error {
 	v.given = v.given.without("version")
 	v.given["version"] = []string{formatInt(v.Version)}

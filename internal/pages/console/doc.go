@@ -3,8 +3,8 @@
 //
 // # Terms
 //
-//   - page: an HTML document for a person. All its data is there without scripts. htmx replaces sections of it, and
-//     uPlot draws charts from its tables.
+//   - page: an HTML document for a person. It shows all its data without scripts. htmx replaces sections of the page,
+//     and uPlot draws charts from the tables of the page.
 //   - call: one request for a page. It has the session of the person who sends it, and an API client that uses the
 //     session's key.
 //   - correction: a change that an administrator makes in three steps. The steps are a form, a preview of the changes
@@ -19,8 +19,8 @@
 //  1. The pages read and change data only through the API's handler, in this process. They use the key of the person
 //     who signed in, so they can do exactly what the API permits that key. For each change, the audit log names the
 //     key.
-//  2. A page loads only scripts, styles, fonts and pictures of this program. It contains no inline scripts or styles,
-//     which the Content-Security-Policy also forbids.
+//  2. A page loads only scripts, styles and pictures of this program. It contains no inline scripts or styles. The
+//     Content-Security-Policy also forbids them.
 //  3. A request that changes data is a POST from a page of this origin. It contains the token of the session.
 //  4. A form of a correction has the same idempotency key at all its steps. If it is sent twice, it changes data only
 //     once. The API has no idempotency keys for webhooks, so the console stores the keys of their forms for a day.

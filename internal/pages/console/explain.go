@@ -19,7 +19,7 @@ type explainView struct {
 	when    time.Time // the instant in the tenant's zone; zero: now
 	past    bool      // whether the instant is in the past
 	asked   bool      // whether the form was complete
-	mayAsk  bool      // whether the key has the scope use, without which it may not send checks
+	mayAsk  bool      // whether the key has the scope use, which checks need
 	problem *failure
 	unit    string
 	zone    *time.Location
@@ -36,8 +36,8 @@ type explainView struct {
 type step struct {
 	title, text string
 	outcome     outcome
-	meter       string // the meter from which it takes units
-	amount      int64  // the units that it takes
+	meter       string // the meter from which the step takes units
+	amount      int64  // the number of units that the step takes
 
 	link, href string // the text and the path of a link to more information
 }
@@ -71,7 +71,8 @@ func showExplain(c *call) error {
 	return c.render(http.StatusOK, explainPage(c, v))
 }
 
-// ask sends a check and then a dry run of the debit. The dry run draws units from the same grants as a real debit.
+// ask sends a check and then a dry run of the debit. The dry run returns the grants from which a real debit would draw
+// units. If the person entered a time, ask calls askAt instead.
 func (v *explainView) ask(c *call) error {
 	amount, err := strconv.ParseInt(strings.ReplaceAll(v.amount, ",", ""), 10, 64)
 	if err != nil {

@@ -45,7 +45,7 @@ func names(e *client.Error, field string) bool {
 	return e.Problem != nil && slices.ContainsFunc(e.Problem.Errors, func(f client.FieldError) bool { return f.Field == field })
 }
 
-// askPast reads the remaining units at a past instant, and the number of refusals in that minute.
+// askPast reads the remaining units at a past instant, and the number of refusals in the minute of this instant.
 func (v *explainView) askPast(c *call, amount int64) error {
 	v.past, v.asOf, v.allowed = true, v.when, true
 	subjects := []string{""}

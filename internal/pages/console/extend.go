@@ -36,7 +36,7 @@ func extendGrant() *correction {
 	}
 }
 
-// notExtended explains an error of the API for an extension. The texts speak of the grant.
+// notExtended returns an error of the API as an error with texts for people. Some titles are about the grant.
 func notExtended(err error) error {
 	e := client.AsError(err)
 	if e == nil {

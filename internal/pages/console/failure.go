@@ -58,7 +58,8 @@ func explain(err error) *failure {
 	return &failure{status: http.StatusServiceUnavailable, title: "PostgreSQL does not answer", detail: "Sessions are kept there, so no page can be shown. Nothing was changed. Try again in a moment."}
 }
 
-// titles has the title of an error page for each code of the API.
+// titles has titles of error pages, keyed by the code of the API's error. Errors with another code have a general
+// title.
 var titles = map[client.ProblemCode]string{
 	client.ProblemCodeInvalidArgument: "The API does not take this", client.ProblemCodeForbidden: "This key may not do that",
 	client.ProblemCodeUnauthenticated: "The key does not work any more", client.ProblemCodeTenantNotFound: "There is no such tenant",

@@ -20,8 +20,7 @@ const (
 	capsHere     = 10
 )
 
-// granted has what the tenant's plan gives the tenant in addition to units: features, gauges, limits, and caps of
-// subjects.
+// granted is the data about a tenant's features, gauges and limits, and about the caps of the tenant's subjects.
 type granted struct {
 	features part[*client.TenantFeatures]
 	gauges   []gauged
@@ -31,8 +30,8 @@ type granted struct {
 	caps     map[string]part[*client.Balance] // by subject
 }
 
-// gauged is a meter of kind gauge, for example seats, with the tenant's value and limit, or with the error of their
-// read.
+// gauged is a meter of kind gauge, for example seats. It has the tenant's value and limit, or the error of the API
+// call.
 type gauged struct {
 	meter string
 	part[*client.Gauge]
@@ -99,7 +98,8 @@ func (v *tenantView) readLimits(c *call, plan *client.Plan) {
 	v.granted.limits, v.granted.more = all[:min(len(all), limitsHere)], max(0, len(all)-limitsHere)
 }
 
-// readCaps reads the balance of each subject with much use, which shows the remaining units under the subject's cap.
+// readCaps reads the balances of the subjects with the most use. Each balance shows the units that remain under the
+// subject's cap.
 func (v *tenantView) readCaps(c *call) {
 	if v.granted.cap == nil {
 		return

@@ -77,7 +77,8 @@ func (v *journalView) entriesQuery(c *call) error {
 	return err
 }
 
-// link returns the path of the journal's page or of its file, with the same filters, starting at a cursor.
+// link returns the path of the journal's page or of its CSV file, with the same filters. The entries start at the
+// cursor.
 func (v *journalView) link(file, cursor string) string {
 	f := v.filter
 	return with(path("tenants", v.Tenant.Tenant, file), "meter", f.Meter, "subject", f.Subject, "kind", f.Kind, "order", f.Order, "from", v.from, "to", v.to, "cursor", cursor)
@@ -105,7 +106,7 @@ func (c *call) sheet(name string) *csv.Writer {
 	return csv.NewWriter(c.w)
 }
 
-// cleanName returns a file name in which characters that some file systems do not allow are underscores.
+// cleanName returns a file name. It replaces characters that some file systems do not allow by underscores.
 func cleanName(name string) string { return strings.Map(inFileName, name) }
 
 func inFileName(r rune) rune {
@@ -131,7 +132,7 @@ func sendJournal(c *call, t *tenantView) error {
 		return err
 	}
 	v.filter.Limit, v.filter.Cursor = 500, ""
-	page, err := c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter) // first, so that its error can be shown as a page
+	page, err := c.ListEntries(c.ctx, t.Tenant.Tenant, v.filter) // before the file begins, so that an error can be a page
 	if err != nil {
 		return err
 	}

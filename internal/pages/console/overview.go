@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// nearPercent is the used share in percent from which the overview lists a tenant. It equals the first threshold
+	// nearPercent is the minimum used share, in percent, of the tenants on the overview. It equals the first threshold
 	// that an allowance has by default.
 	nearPercent = 80
 
-	// nearHere is the maximum number of these tenants on the overview. The list of tenants has all of them.
+	// nearHere is the maximum number of tenants on the overview. The list of tenants has all of them.
 	nearHere = 10
 
 	// barsHeight is the height of the chart of refusals, in the units of the SVG picture.
@@ -51,7 +51,7 @@ func streamStart(c *call) error {
 			c.session = nil
 			if err := c.enter(); err == nil && c.session == nil {
 				return event{name: "ended"}, true
-			} // if PostgreSQL does not answer, the API still knows the valid keys
+			} // on an error of PostgreSQL the stream goes on, because the API still knows the valid keys
 		}
 		first = false
 		var out bytes.Buffer
@@ -71,13 +71,14 @@ func showNear(c *call) error {
 	return c.render(http.StatusOK, near(units, list))
 }
 
-// rate returns a text with the number of requests per second, for n requests from r.From to the given instant.
+// rate returns the average number of requests per second as text. There were n requests from r.From to the given
+// instant.
 func rate(n int64, r *client.StatusRequests, at time.Time) string {
 	seconds := max(at.Sub(r.From).Seconds(), 1)
 	return strconv.FormatFloat(float64(n)/seconds, 'f', 1, 64)
 }
 
-// ofAll returns the share of n in the total as a text in percent.
+// ofAll returns the number n as a percentage of the total, as text.
 func ofAll(n, all int64) string {
 	if all <= 0 {
 		return "none"

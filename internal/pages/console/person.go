@@ -33,8 +33,8 @@ func (c *call) enterPerson(found *session.Session) error {
 	return err
 }
 
-// attemptCookie returns the cookie of a sign-in in progress, without a value. It is not SameSite=Strict, because a
-// browser would not send such a cookie when the provider, which is another site, redirects to the console.
+// attemptCookie returns the cookie of a sign-in in progress, without a value. The provider is another site. Therefore
+// the cookie is not SameSite=Strict: a browser would not send it after the redirect from the provider.
 func attemptCookie(r *http.Request) *http.Cookie {
 	c := &http.Cookie{Name: attemptPlain, Path: Prefix + "oidc/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: inprocess.Secure(r)}
 	if c.Secure {
@@ -128,8 +128,8 @@ func finishSignIn(c *call) error {
 	return c.welcome(person, l)
 }
 
-// reason returns the provider's error code as text. It returns the empty string if the code has characters other than
-// small letters and underscores, which OAuth's codes consist of.
+// reason returns the provider's error code as text. It returns the empty string if the code is not a valid code of
+// OAuth. Valid codes have only small letters and underscores.
 func reason(code string) string {
 	if code == "" || len(code) > 64 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		return ""
@@ -177,7 +177,7 @@ func (c *call) signInFailed(l login, err error) error {
 }
 
 // leaveProvider shows a page that leads to the provider's logout, so that the session at the provider can end. If the
-// provider has no logout, it redirects to the sign-in page.
+// provider has no logout, leaveProvider redirects to the sign-in page.
 func (c *call) leaveProvider() error {
 	if p := c.console.cfg.Provider; p != nil {
 		if to := p.Logout(); to != "" {

@@ -64,7 +64,7 @@ func showAudit(c *call) error {
 	return c.render(http.StatusOK, auditPage(c, v))
 }
 
-// link returns the path of the audit log with the same filters, starting at a cursor.
+// link returns the path of the audit log with the same filters. The lines start at the cursor.
 func (v *auditView) link(cursor string) string {
 	f := v.filter
 	return with(path("audit"), "tenant", f.Tenant, "actor", f.Actor, "action", f.Action, "from", v.from, "to", v.to, "cursor", cursor)
@@ -116,7 +116,8 @@ func showProof(c *call) error {
 	return c.render(http.StatusOK, proofPage(c, v))
 }
 
-// perProof is the number of verifications and of seals on a page. A page with the seals of 14 days covers two weeks.
+// perProof is the number of verifications and of seals on a page. Each seal is for one day, so a page of seals covers
+// two weeks.
 const perProof = 14
 
 // firstOf returns a note if the page shows only a part of a list. Otherwise it returns the empty string.

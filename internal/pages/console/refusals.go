@@ -76,7 +76,7 @@ func (v *refusalsView) moment(c *call) (from, to time.Time, err error) {
 	return from, from.Add(time.Minute), nil
 }
 
-// minuteOf returns the instant on a day at which the time of day is that of clock, in the day's zone.
+// minuteOf returns an instant with the date and the zone of `day`, and with the hour and the minute of `clock`.
 func minuteOf(day, clock time.Time) time.Time {
 	year, month, date := day.Date()
 	return time.Date(year, month, date, clock.Hour(), clock.Minute(), 0, 0, day.Location())

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// sentAge is how long the key of a sent form is stored. It is not shorter than a session, so a form cannot be
-	// sent again after this time.
+	// sentAge is the time for which the key of a sent form is stored. The session of the form ends before this time, so
+	// nobody can send the form again later.
 	sentAge = 24 * time.Hour
 
-	// forgetBudget is the maximum time that once may take to delete the key of a form that changed nothing.
+	// forgetBudget is the maximum time for the deletion of the key of a form that changed nothing.
 	forgetBudget = time.Second
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// shadowsTime is the time in which one page reads the reports of the limits in shadow mode. A report covers all
+// shadowsTime is the maximum time in which one page reads the reports of the limits in shadow mode. A report covers all
 // tenants, so it may be slow.
 const shadowsTime = 8 * time.Second
 
@@ -40,8 +40,8 @@ func showShadows(c *call) error {
 	return c.render(http.StatusOK, shadowsPage(c, v))
 }
 
-// shadowDenies returns a text with the number of requests that a limit in shadow mode would have denied, and the
-// number of their tenants.
+// shadowDenies returns a text with the number of requests that a limit in shadow mode would have denied, and the number
+// of tenants that sent these requests.
 func shadowDenies(s *client.LimitShadowSpan) string {
 	if s.WouldDeny == 0 {
 		return "none"

@@ -12,7 +12,7 @@ import (
 // list is a table of the tenant's page that can be downloaded as a CSV file.
 type list struct {
 	header []string
-	// rows returns the rows of the table, at most csvRowsMax.
+	// rows returns the rows of the table. It stops when there are more than csvRowsMax rows.
 	rows func(*call, *tenantView) ([][]string, error)
 }
 
@@ -52,8 +52,7 @@ func sendList(c *call) error {
 	return c.sendRows(v.Tenant.Tenant+"-"+name, found.header, rows)
 }
 
-// sendRows sends rows as a CSV file. If there are more than csvRowsMax rows, it sends only the first, and the last
-// row says so.
+// sendRows sends rows as a CSV file. It sends at most csvRowsMax of them. If rows are missing, the last row says so.
 func (c *call) sendRows(name string, header []string, rows [][]string) error {
 	w := c.sheet(name + ".csv")
 	_ = w.Write(header)
@@ -192,12 +191,12 @@ func sendUsage(c *call, v *tenantView) error {
 }
 
 const (
-	// tenantsPerFilePage is the page size with which a file reads the tenants. It is the largest that the API
+	// tenantsPerFilePage is the number of tenants that one API call returns for a file. It is the maximum that the API
 	// permits.
 	tenantsPerFilePage = 500
 
-	// The maximum number of pages that a file reads. The maximum is lower for a list with balances, because the API
-	// then reads the balance of each tenant.
+	// tenantPagesMax is the maximum number of these API calls for one file. standingPagesMax is the maximum for a list
+	// with balances. It is lower, because the API then reads the balance of each tenant.
 	tenantPagesMax   = csvRowsMax / tenantsPerFilePage
 	standingPagesMax = 10
 )

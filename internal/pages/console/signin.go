@@ -176,8 +176,8 @@ func (c *call) keyOf(secret string) (*access.Key, error) {
 	return key, nil
 }
 
-// target returns the path that is opened after the sign-in. If given is not a path of the console, it is the first
-// page.
+// target returns the path that is opened after the sign-in. This is `given`, if it is a path of the console, and
+// otherwise the path of the first page.
 func target(given string) string {
 	u, err := url.Parse(given)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(stdpath.Clean(u.Path)+"/", Prefix) || strings.ContainsAny(given, "\\\r\n") {

@@ -39,7 +39,7 @@ func (c *call) firstStatements(t *tenantView) error {
 	return c.redirect(path("tenants", t.Tenant.Tenant, "statements", t.meter))
 }
 
-// statementView is the data of the statement of one period.
+// statementView is the data of the page that shows the statement of one period.
 type statementView struct {
 	*tenantView
 

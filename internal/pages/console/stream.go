@@ -21,8 +21,8 @@ const (
 	// streamRetry is the time that the browser waits before it opens the next stream.
 	streamRetry = 2 * time.Second
 
-	// streamsMax is the maximum number of streams of an instance. streamsPerSession is the maximum number of a
-	// session: a browser opens only six connections to a host, and needs some of them for pages.
+	// streamsMax is the maximum number of streams of one instance, and streamsPerSession of one session. A browser
+	// opens only six connections to a host, and needs some of them for pages.
 	streamsMax        = 64
 	streamsPerSession = 4
 
@@ -72,7 +72,7 @@ func (s *streams) leave(session string) {
 // event is one server-sent event of a stream.
 type event struct{ name, data string }
 
-// send sends the result of the function `next` at once, and then again after every streamEvery. The stream ends if
+// send calls the function `next` at once, and then again every streamEvery. It sends each result. The stream ends if
 // `next` returns true for `last`, if the browser closes the connection, if the instance stops, or after streamFor. If
 // there are too many streams, send sends only the event full.
 func (s *streams) send(w http.ResponseWriter, r *http.Request, session string, next func(context.Context) (e event, last bool)) {

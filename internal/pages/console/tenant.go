@@ -94,7 +94,7 @@ func (c *call) readTenant() (*tenantView, error) {
 	return v, nil
 }
 
-// ofTenant returns a page that the function `show` shows with the tenant in the path.
+// ofTenant returns a function that reads the tenant in the path, and shows a page with the function `show`.
 func ofTenant(show func(*call, *tenantView) error) func(*call) error {
 	return func(c *call) error {
 		v, err := c.readTenant()
@@ -214,8 +214,8 @@ func stripes(b *client.Balance) []stripe {
 	return out
 }
 
-// grantStripes returns the segments of a bar with a balance's grants, in burn order. Only grants with remaining units
-// have a segment.
+// grantStripes returns the segments of a bar that shows a balance's grants in burn order. Only grants with remaining
+// units have a segment.
 func grantStripes(b *client.Balance) []stripe {
 	var whole, at float64
 	for i := range b.Grants {
@@ -259,7 +259,7 @@ func share(b *client.Balance) string {
 // a table.
 const cardsMax = 12
 
-// subjects returns the use of the subjects with the most use in the time of the chart, the largest use first.
+// subjects returns the first results of everySubject, at most subjectsHere.
 func (v *tenantView) subjects() []client.Usage {
 	list := v.everySubject()
 	return list[:min(len(list), subjectsHere)]

@@ -32,7 +32,7 @@ func (v *tenantsView) withBalances() bool {
 // filtered reports whether the list has a filter in addition to the prefix.
 func (v *tenantsView) filtered() bool { return v.plan != "" || v.status != "" || v.withBalances() }
 
-// link returns the path of the page of this list that starts at a cursor. It has the same filters.
+// link returns the path of this list with the same filters. The list starts at the cursor.
 func (v *tenantsView) link(cursor string) string {
 	return with(path("tenants"), "q", v.prefix, "plan", v.plan, "status", v.status, "near", v.near, "meter", v.meter, "sort", v.sort, "cursor", cursor)
 }

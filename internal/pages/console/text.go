@@ -205,7 +205,7 @@ func periodText(start, end *time.Time, in *time.Location) string {
 	}
 }
 
-// sourceText returns a text that says from which kind of grant units come, for example "top-up".
+// sourceText returns a text that says from which kind of grant the units come, for example "top-up".
 func sourceText(s client.Source) string {
 	switch s {
 	case client.SourceAllowance:

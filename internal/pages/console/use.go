@@ -48,7 +48,7 @@ func (v *tenantView) chooseSteps(by string) {
 	}
 }
 
-// after returns the start of the interval that follows the interval that begins at start.
+// after returns the start of the next interval. The given instant is the start of an interval.
 func (v *tenantView) after(start time.Time) time.Time {
 	switch v.by {
 	case "hour":

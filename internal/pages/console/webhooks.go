@@ -123,7 +123,7 @@ func (c *call) showDeliveries(status int, v *webhookView) error {
 	return c.render(status, webhookPage(c, v))
 }
 
-// link returns the path of the webhook's page with a filter of the deliveries, starting at a cursor.
+// link returns the path of the webhook's page with a filter of the deliveries. The deliveries start at the cursor.
 func (v *webhookView) link(status, cursor string) string {
 	return with(path("webhooks", v.WebhookID), "status", status, "cursor", cursor)
 }
@@ -195,7 +195,7 @@ func (v *webhookView) deliverAgain(c *call) error {
 	return err
 }
 
-// rotationOverlap is how long the previous secret still works if the form selects this option, in seconds.
+// rotationOverlap is the time, in seconds, in which the previous secret still works if the form selects this option.
 const rotationOverlap = 24 * 3600
 
 // rotate gives the webhook a new secret.

@@ -18,7 +18,7 @@
 //  2. Nobody has rights without a rule. The claim `email` is ignored unless the provider says that it has verified
 //     the address.
 //  3. A session reaches one tenant or all tenants. Rules without a tenant take precedence over rules with a tenant.
-//     If a person has only rules with tenants, and these are several tenants, the sign-in is refused. Rights for one
+//     If a person has rules for several tenants, and no rule without a tenant, the sign-in is refused. Rights for one
 //     tenant never become rights for all tenants.
 //  4. A person has the rights of the rules at the time of the sign-in. After a change of the rules, all sessions of
 //     people end.

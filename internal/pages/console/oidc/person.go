@@ -44,8 +44,8 @@ type Person struct {
 	EndsAt  int64    `json:"e"` // Unix seconds
 }
 
-// ID returns the name of the person in the audit log and the journal. It is oidc: with the subject of the ID token.
-// If the subject has characters that an id must not have, it is oidc: with a hash of the subject.
+// ID returns the name of the person in the audit log and the journal. The name is the prefix `oidc:` and the subject of
+// the ID token. If this is not a valid id, the name has a hash of the subject instead of the subject.
 func (p *Person) ID() string {
 	if id := personPrefix + p.Subject; bound.ID(id) {
 		return id
@@ -106,8 +106,8 @@ func (a *Attempt) IsOf(state string) bool {
 	return subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) == 1
 }
 
-// Seal encrypts an attempt for its cookie. If the kept form is too large for the cookie, Seal omits the form and
-// returns false for whole.
+// Seal encrypts an attempt for its cookie. If the kept form is too large for the cookie, Seal omits the form, and the
+// result `whole` is false.
 func (p *Provider) Seal(a Attempt) (text string, whole bool, err error) {
 	whole = true
 	for {

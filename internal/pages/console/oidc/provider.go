@@ -23,7 +23,8 @@ const (
 	// answerMax is the maximum size of an answer of the provider in bytes.
 	answerMax = 1 << 20
 
-	// retryAfter is the time after a failed discovery of the provider in which no other discovery is tried.
+	// retryAfter is the minimum time between a failed read of the provider's metadata and the next attempt to read
+	// them.
 	retryAfter = 2 * time.Second
 )
 

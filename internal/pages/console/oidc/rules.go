@@ -29,7 +29,7 @@ type rule struct {
 // Rules is the set of all rules.
 type Rules struct {
 	list []rule
-	id   string // id of this set; sessions whose rules have another id end
+	id   string // id of this set; a session ends when the configured rules have another id
 }
 
 // ParseRules parses rules such as "groups=support->read", "email=ada@example.com->admin" and "tenant_id=*->read@*".
