@@ -66,8 +66,9 @@ func TestConsume_Replay_CostsNoTokens(t *testing.T) {
 	for i := range 5 {
 		got, err := in.Consume(t.Context(), request("same", "calls", 3))
 		in.expectCode("", "the same request", err)
-		assert.False(t, err == nil && got.Result.Replayed != (i > 0),
-			"sending %d: replayed = %v", i, got.Result.Replayed)
+		if err == nil {
+			assert.Equal(t, i > 0, got.Result.Replayed, "sending %d: replayed", i)
+		}
 	}
 	assert.EqualValues(t, 1, in.remainingTokens(), "tokens are left")
 	assert.EqualValues(t, 7, in.remaining("calls"), "units are left")
@@ -79,8 +80,9 @@ func TestConsume_DryRun_ChangesNothing(t *testing.T) {
 	for i := range 5 {
 		got, err := in.Consume(t.Context(), dryRun(request(fmt.Sprint("k", i), "calls", 3)))
 		in.expectCode("", "dry run", err)
-		assert.False(t, err == nil && got.Result.Items[0].Remaining != 7,
-			"after a dry run %d would be left, want 7", got.Result.Items[0].Remaining)
+		if err == nil {
+			assert.EqualValues(t, 7, got.Result.Items[0].Remaining, "after a dry run would be left")
+		}
 	}
 	tokens, units := in.remainingTokens(), in.remaining("calls")
 	assert.True(t, tokens == 2 && units == 10, "%d tokens and %d units are left, want 2 and 10", tokens, units)
@@ -190,8 +192,9 @@ func TestConsume_ForwardedReplay_CostsTokensNotUnits(t *testing.T) {
 	for i, want := range []errcode.Code{"", "", CodeRateLimited} {
 		got, err := in.Consume(t.Context(), forwarded("same", "GET /a"))
 		in.expectCode(want, fmt.Sprint("request ", i), err)
-		assert.False(t, err == nil && got.Result.Replayed != (i > 0),
-			"request %d: replayed = %v", i, got.Result.Replayed)
+		if err == nil {
+			assert.Equal(t, i > 0, got.Result.Replayed, "request %d: replayed", i)
+		}
 	}
 	tokens, units := in.remainingTokens(), in.remaining("calls")
 	assert.True(t, tokens == 0 && units == 7, "%d tokens and %d units are left, want 0 and 7", tokens, units)
