@@ -299,7 +299,7 @@ func captureEntry(l *HoldLine, n int64, paid *price.Payment) Entry {
 	}
 }
 
-// captureLine captures n units of a line and returns n. On an overflow meter, paid says what these units pay for.
+// captureLine captures n units of a line and returns n. On an overflow meter, the payment says what the units pay for.
 func (b *Batch) captureLine(l *HoldLine, n int64, paid *price.Payment) int64 {
 	if n == 0 {
 		return 0

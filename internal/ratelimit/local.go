@@ -60,7 +60,7 @@ type localLevel struct {
 // levels.
 const logPlace = 25
 
-// extra returns the number of levels that the log of e counts as, in addition to e itself.
+// extra returns the number of levels that take as much memory as the log of e.
 func (e *localLevel) extra() int { return cap(e.Log) / logPlace }
 
 func newLocalState(maximum int, metrics *Metrics) *localState {

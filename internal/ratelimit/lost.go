@@ -18,7 +18,7 @@ import (
 // unknownEpoch is the number that a call sends if this process knows no epoch. No data has this epoch.
 const unknownEpoch = 1
 
-// raised is the last level of a bucket that this process knows from lost data.
+// raised is the level that a bucket had when its data were lost, as far as this process knows it.
 type raised struct {
 	charge *charge
 	level  rule.State // seen in Redis, in the rule's present form; At is by Redis's clock

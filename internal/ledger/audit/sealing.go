@@ -187,7 +187,7 @@ func (r *sealRun) dropUnfinished(ctx context.Context) error {
 	})
 }
 
-// balancePage has the balances of a page that have entries after their newest head.
+// balancePage has those balances of a page whose newest head does not cover all their entries.
 type balancePage struct {
 	segments []*segment
 	begun    []chain // chain at the beginning of each segment

@@ -23,8 +23,8 @@ const (
 	// locks a row for some milliseconds. A longer lock delays only the calls on that row: they are parked
 	// (lockwait.go).
 	lockTimeout = 100 * time.Millisecond
-	// lockPatience is lockTimeout for parked calls. They wait on a connection of their own, and delay no other calls.
-	// Each round waits this long for one of several locked balances.
+	// lockPatience takes the place of lockTimeout for parked calls, which wait on a connection of their own and delay no
+	// other calls. If several balances are locked, each round waits this long for one of them.
 	lockPatience = 250 * time.Millisecond
 	// tableLockTimeout is lockTimeout for statements that wait for no row. They can only wait for a change of the
 	// schema, which ends within moments or not at all.

@@ -46,8 +46,8 @@ type partition struct {
 	from, to time.Time
 }
 
-// Maintain creates the partitions of the coming weeks. It drops the partitions whose week ended KeptFor before now or
-// earlier. The connection must belong to the role that owns the tables, and must not be in a transaction.
+// Maintain creates the partitions of the coming weeks. It drops the partitions whose week ended at least the time
+// KeptFor ago. The connection must belong to the role that owns the tables, and must not be in a transaction.
 func Maintain(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logger) error {
 	start := weekOf(now)
 	var starts []time.Time

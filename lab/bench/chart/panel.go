@@ -38,7 +38,7 @@ type key struct {
 // Point is a point of a curve, in the units of the axes.
 type Point struct{ X, Y float64 }
 
-// Curve is a line through points, with its name in the key.
+// Curve is a line through points. The legend of the chart shows its name.
 type Curve struct {
 	Name   string // empty: no key
 	Ink    Ink
