@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -49,9 +50,32 @@ func TestVerify_CacheAway_Named(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
 	mustDo(b, debitOf("acme", "k1", 3))
+	b.copiesPatience = 0
 	_, err := b.Verify(t.Context(), Options{Copies: cached(nil, errors.New("i/o timeout"))})
 	e, ok := errors.AsType[*errcode.Error](err)
 	assert.True(t, ok && e.Code == errcode.Unavailable && strings.Contains(e.Detail, "Redis does not answer"), err)
+}
+
+// A cache that is late with an answer now and then does not end a verification.
+func TestReadPatiently_CacheLate_ReadAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked, late := 0, 3
+		read := func(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
+			if asked++; asked <= late {
+				return nil, errors.New("i/o timeout")
+			}
+			return make([]*ledger.BalanceCopy, len(keys)), nil
+		}
+		copies, err := readPatiently(t.Context(), read, make([]ledger.BalanceKey, 2), copiesPatience)
+		require.NoError(t, err)
+		require.Len(t, copies, 2)
+		asked, late = 0, 1_000_000
+		began := time.Now()
+		_, err = readPatiently(t.Context(), read, nil, copiesPatience)
+		require.Error(t, err)
+		require.GreaterOrEqual(t, time.Since(began), copiesPatience)
+	})
 }
 
 // A check before the first debit of a period processes due events in memory, and publishes the result as a copy. The

@@ -59,6 +59,8 @@ type Verifier struct {
 
 	wholeUpTo     int64         // see the constant wholeUpTo
 	positionEvery time.Duration // time between two saved positions of a full pass
+
+	copiesPatience time.Duration // see the constant copiesPatience
 }
 
 // Open prepares the connections. It does not wait for PostgreSQL.
@@ -66,7 +68,10 @@ func Open(ctx context.Context, cfg Config) (*Verifier, error) {
 	if cfg.DatabaseURL == "" || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("verifier: DatabaseURL, Log and Metrics are required")
 	}
-	v := &Verifier{cfg: cfg, log: cfg.Log, sql: namedsql.Must(namedsql.Plain, sqlFiles), metrics: newMetrics(cfg.Metrics), slot: newSlot(), wholeUpTo: wholeUpTo, positionEvery: positionEvery}
+	v := &Verifier{
+		cfg: cfg, log: cfg.Log, sql: namedsql.Must(namedsql.Plain, sqlFiles), metrics: newMetrics(cfg.Metrics), slot: newSlot(),
+		wholeUpTo: wholeUpTo, positionEvery: positionEvery, copiesPatience: copiesPatience,
+	}
 	v.watch = &watch{verifier: v, cancel: func() {}}
 	var err error
 	if v.pool, err = newPool(ctx, &cfg); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
@@ -32,7 +33,7 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error)
 	if err := v.mustExist(ctx, o.Tenant); err != nil {
 		return nil, err
 	}
-	a := audit.Options{Tenant: o.Tenant, Copies: auditCopies(o.Copies), Progress: o.Progress, Pause: o.Pause}
+	a := audit.Options{Tenant: o.Tenant, Copies: v.auditCopies(o.Copies), Progress: o.Progress, Pause: o.Pause}
 	if !o.Full {
 		if err := v.pool.QueryRow(ctx, v.sql["JournalIsLarge"], o.Tenant, v.wholeUpTo).Scan(&a.Incremental); err != nil {
 			return nil, unavailable("verify", err)
@@ -98,8 +99,27 @@ func (v *Verifier) resume(ctx context.Context, o *audit.Options) {
 	}
 }
 
+// copiesPatience is how long a verification waits until the cache answers. It is longer than the time for which calls
+// to Redis fail at once after some have failed (redisstore.RetryAfter, 5 s). A busy machine is late with an answer now
+// and then, and a verification of an hour must not end because of that.
+const copiesPatience = 12 * time.Second
+
+// readPatiently reads copies until the cache answers. It returns an error if the cache does not answer for the time
+// `patience`.
+func readPatiently(
+	ctx context.Context, read CopyReader, keys []ledger.BalanceKey, patience time.Duration,
+) ([]*ledger.BalanceCopy, error) {
+	began, wait := time.Now(), backoff.New(100*time.Millisecond, 2*time.Second)
+	for {
+		copies, err := read(ctx, keys)
+		if err == nil || time.Since(began) >= patience || !wait.Wait(ctx) {
+			return copies, err
+		}
+	}
+}
+
 // auditCopies converts copies to the auditor's types: package audit must not import package ledger.
-func auditCopies(read CopyReader) audit.CopyReader {
+func (v *Verifier) auditCopies(read CopyReader) audit.CopyReader {
 	if read == nil {
 		return nil
 	}
@@ -108,7 +128,7 @@ func auditCopies(read CopyReader) audit.CopyReader {
 		for i, k := range keys {
 			names[i] = ledger.BalanceKey(k)
 		}
-		copies, err := read(ctx, names)
+		copies, err := readPatiently(ctx, read, names, v.copiesPatience)
 		if err != nil {
 			return nil, err
 		}
