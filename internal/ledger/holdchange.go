@@ -217,9 +217,7 @@ func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*errcod
 			return errcode.Errorf(errcode.InvalidArgument, itemField(i, "meter"), "hold %q has no item of meter %q", row.ID, h.Items[i].Meter), nil
 		}
 	}
-	if h.Final || len(h.Items) == 0 || row.nothingHeld(lines) {
-		b.release(lines, h.Return)
-	}
+	b.release(h.ended(row, lines), h.Return)
 	left := int64(0)
 	for _, l := range lines {
 		left += l.Open()
@@ -231,15 +229,14 @@ func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*errcod
 	return nil, nil
 }
 
-// nothingHeld reports whether no unit of any item is reserved. After a refund, a line at a price that is not a whole
-// number may still reserve a unit of the overflow meter.
-func (row *HoldRow) nothingHeld(lines []*HoldLine) bool {
-	for i := range row.Items {
-		if row.heldUnits(lines, i) > 0 {
-			return false
-		}
+// ended returns the lines that end with this capture: all lines if it is final, otherwise those of items of which no
+// unit is reserved. After a refund, a line at a price that is not a whole number may still reserve units then.
+func (h *HoldChange) ended(row *HoldRow, lines []*HoldLine) []*HoldLine {
+	if h.Final || len(h.Items) == 0 {
+		return lines
 	}
-	return true
+	goesOn := func(l *HoldLine) bool { return row.heldUnits(lines, int(l.Item)) > 0 }
+	return slices.DeleteFunc(slices.Clone(lines), goesOn)
 }
 
 // amountFor returns how many units of item i the request captures, and false if it captures none.
@@ -327,6 +324,9 @@ func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (
 		return inItem(refused, i), err
 	}
 	if s.overflow != nil && !s.price.IsWhole() {
+		if !s.overflow.loaded {
+			return nil, errNotLoaded
+		}
 		s.hold = paymentOf(row, i, s.overflow, s.price)
 	}
 	b.save(s.own, s.overflow, s.subject)
@@ -334,7 +334,7 @@ func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (
 	if a.units < extra {
 		return s.deny(i, extra, b.Now)
 	}
-	if !s.canDraw(&a) || s.hold != nil && !s.overflow.loaded {
+	if !s.canDraw(&a) {
 		return nil, errNotLoaded
 	}
 	b.charge(s, &a, int32(i), extra)

@@ -120,8 +120,9 @@ func (f *Located) RefundedHolds() []HoldKey {
 	var out []HoldKey
 	for _, entries := range f.Operations {
 		for i := range entries {
-			if paid := overflowOf(&entries[i]); paid != nil && paid.Per > 1 && holdOf(&entries[i]) != "" {
-				out = append(out, HoldKey{entries[i].Tenant, holdOf(&entries[i])})
+			e := &entries[i]
+			if paid := overflowOf(e); e.Kind == EntryCapture && paid != nil && paid.Per > 1 && holdOf(e) != "" {
+				out = append(out, HoldKey{e.Tenant, holdOf(e)})
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func paymentOf(row *HoldRow, item int, payer *Book, r price.Ratio) *payment {
 // paymentFor returns the payment to which the entry e of a capture belongs, nil if e belongs to none.
 func (b *Batch) paymentFor(e *Entry, paid *price.Payment) *payment {
 	row := b.Targets.Holds[HoldKey{e.Tenant, holdOf(e)}]
-	if row == nil {
+	if row == nil || e.Kind != EntryCapture { // older versions wrote debits for units beyond the hold
 		return nil
 	}
 	if p := paymentOf(row, int(e.Item), b.Books[e.BalanceKey], paid.Ratio()); len(p.lines) > 0 {
@@ -77,7 +77,7 @@ func (p *payment) used() int64 {
 	if p == nil || len(p.lines) == 0 {
 		return 0
 	}
-	return p.captured() + p.lines[0].Beyond
+	return max(0, p.captured()+p.lines[0].Beyond)
 }
 
 // taken returns the units of the overflow meter that were captured and not refunded.
@@ -240,21 +240,25 @@ func (r *Refund) refundPayment(b *Batch, e *Entry, now *pricedEntry, out *Refund
 	}
 	book := b.Books[e.BalanceKey]
 	p.lines[0].Beyond, p.lines[0].changed = p.lines[0].Beyond-now.units, true
-	cost := p.lines[0].ratio().Cost(max(0, p.used()))
+	cost := p.lines[0].ratio().Cost(p.used())
 	back := max(0, p.taken()-cost)
 	p.defers(min(1, max(0, cost-p.taken())))
-	b.Targets.Refunds[e.key()].Amount += back
 	entry := Entry{Kind: EntryRefund, Item: e.Item}
 	ended := entry
 	for _, l := range slices.Backward(p.lines) {
-		n := min(back, l.Captured-l.Refunded)
+		n, g := min(back, l.Captured-l.Refunded), book.grant(l.Grant)
+		takes := g != nil && book.takesReturns(g, b.Now)
+		if takes {
+			n = min(n, g.Amount-g.Remaining-g.Held) // less only if an older version has refunded of this line
+		}
 		if n == 0 {
 			continue
 		}
 		back -= n
 		l.Refunded, l.changed = l.Refunded+n, true
+		b.Targets.Refunds[e.key()].Amount += n
 		entry.Grant, entry.Source = l.Grant, l.Source
-		if g := book.grant(l.Grant); g != nil && book.takesReturns(g, b.Now) {
+		if takes {
 			r.giveBack(b, book, entry, e, n, out)
 			continue
 		}

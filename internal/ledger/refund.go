@@ -259,13 +259,16 @@ func (r *Refund) items(b *Batch) ([]refundable, *errcode.Error) {
 
 // add adds an entry to the item.
 func (it *refundable) add(b *Batch, e *Entry) {
-	left := b.left(e)
+	left, o := b.left(e), overflowOf(e)
+	if o != nil && o.Per > 1 && o.Units == 0 && len(it.priced) == 0 {
+		return // the unit that earlier captures had put off
+	}
 	it.entries = append(it.entries, *e)
 	if e.Subject != "" {
 		return // the subject's entry for the same use
 	}
 	it.meter = e.Meter
-	if o := overflowOf(e); o != nil {
+	if o != nil {
 		it.meter = o.For
 		if o.Per > 1 {
 			it.addPriced(o.Units, b.Targets.Refunds[e.key()])
@@ -324,7 +327,7 @@ func (r *Refund) refundUnits(b *Batch, e *Entry, units int64) {
 // left returns how much of an entry can still be refunded.
 func (b *Batch) left(e *Entry) int64 {
 	if s := b.Targets.Refunds[e.key()]; s != nil {
-		return e.Amount - s.Amount
+		return max(0, e.Amount-s.Amount) // a refund of one capture may return units that another one took
 	}
 	return e.Amount
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
@@ -13,7 +14,7 @@ import (
 // OperationRecord is one operation with all its entries.
 type OperationRecord struct {
 	ID, Tenant string
-	Kind       ledger.EntryKind // kind of the first entry
+	Kind       ledger.EntryKind // kind of the first entry that says what the operation did
 	CreatedAt  time.Time
 	Entries    []ledger.Entry
 }
@@ -42,5 +43,10 @@ func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time)
 	if entries = named.Among(entries); len(entries) == 0 {
 		return nil, r.ledger.OrArchived(ctx, tenant, named.NotFound())
 	}
-	return &OperationRecord{ID: id, Tenant: tenant, Kind: entries[0].Kind, CreatedAt: entries[0].CreatedAt, Entries: entries}, nil
+	kind := entries[0].Kind
+	isCapture := func(e ledger.Entry) bool { return e.Kind == ledger.EntryCapture }
+	if kind == ledger.EntryHold && slices.ContainsFunc(entries, isCapture) {
+		kind = ledger.EntryCapture // a capture of more than was held begins with a reservation
+	}
+	return &OperationRecord{ID: id, Tenant: tenant, Kind: kind, CreatedAt: entries[0].CreatedAt, Entries: entries}, nil
 }

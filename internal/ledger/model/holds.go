@@ -111,10 +111,10 @@ func (m *Model) change(op *operation, c *ledger.HoldChange) string {
 	if h.state != "active" || left == 0 {
 		m.refuse(errcode.HoldNotActive)
 	}
-	release := func() {
-		m.payTabs(c.HoldID, func(*reservation) bool { return true })
+	release := func(ends func(*reservation) bool) {
+		m.payTabs(c.HoldID, ends)
 		for i := range m.reserves {
-			if r := &m.reserves[i]; r.hold == c.HoldID && r.left > 0 {
+			if r := &m.reserves[i]; r.hold == c.HoldID && r.left > 0 && ends(r) {
 				m.giveBack(r, r.left, c.Return, m.Now)
 			}
 		}
@@ -130,20 +130,18 @@ func (m *Model) change(op *operation, c *ledger.HoldChange) string {
 			}
 		}
 	case ledger.ActionRelease:
-		release()
+		release(func(*reservation) bool { return true })
 		h.state = "released"
 		if slices.Max(h.captured) > 0 {
 			h.state = "captured"
 		}
 	case ledger.ActionCapture:
 		m.capture(c, h, op)
-		nothing := true
+		goesOn := make([]bool, len(h.meters))
 		for i := range h.meters {
-			nothing = nothing && m.heldUnits(c.HoldID, i) == 0
+			goesOn[i] = !c.Final && len(c.Items) > 0 && m.heldUnits(c.HoldID, i) > 0
 		}
-		if c.Final || len(c.Items) == 0 || nothing {
-			release()
-		}
+		release(func(r *reservation) bool { return !goesOn[r.item] })
 		left = 0
 		for _, r := range m.reserves {
 			if r.hold == c.HoldID {
@@ -189,7 +187,7 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			case r.per > 1:
 				if r.left > 0 {
 					m.captureTab(op, c, i, *r, tenant, h.asked[i]-h.captured[i]-part)
-					r, tenant = &m.reserves[j], 0
+					tenant = 0
 				}
 				continue
 			default:

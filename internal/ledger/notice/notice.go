@@ -14,6 +14,7 @@ import (
 // Prefixes of the ids of operations that the ledger makes by itself.
 const (
 	holdExpires = "§hold-expire/"
+	holdTakes   = "§hold-capture/"
 	opens       = "§allowance/"
 )
 
@@ -76,7 +77,9 @@ func (n *notices) entered(e *ledger.Entry) {
 			Data: events.Grant{Grant: e.Grant, Source: string(e.Source), Amount: e.Amount, ExpiresAt: endOf(e.EffectiveAt)},
 		})
 	case e.Kind == ledger.EntryRelease && strings.HasPrefix(e.OperationID, holdExpires):
-		n.holdExpired(e)
+		n.holdExpired(e, holdExpires, e.Amount)
+	case e.Kind == ledger.EntryCapture && strings.HasPrefix(e.OperationID, holdTakes):
+		n.holdExpired(e, holdTakes, 0)
 	case e.Kind == ledger.EntryGrant && e.Source == ledger.SourceAllowance && strings.HasPrefix(e.OperationID, opens):
 		n.opened(e)
 	}
@@ -91,14 +94,14 @@ func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
 	return book == nil || slices.ContainsFunc(book.Closed, func(p ledger.PeriodRow) bool { return p.End.Equal(e.EffectiveAt) })
 }
 
-// holdExpired adds the units of an expired hold line to the event of the hold on this balance. The first line creates
-// the event.
-func (n *notices) holdExpired(e *ledger.Entry) {
-	rest := strings.TrimPrefix(e.OperationID, holdExpires+e.Meter+"/"+e.Subject+"/")
+// holdExpired adds units that an expired hold line returned to the event of the hold on this balance. The first line
+// creates the event. prefix is that of the entry's operation.
+func (n *notices) holdExpired(e *ledger.Entry, prefix string, units int64) {
+	rest := strings.TrimPrefix(e.OperationID, prefix+e.Meter+"/"+e.Subject+"/")
 	key := holdOf{e.BalanceKey, rest[:max(0, strings.LastIndexByte(rest, '/'))]}
 	if i, there := n.holds[key]; there {
 		h := n.Events[i].Data.(events.Hold)
-		h.Amount += e.Amount
+		h.Amount += units
 		n.Events[i].Data = h
 		return
 	}
@@ -108,7 +111,7 @@ func (n *notices) holdExpired(e *ledger.Entry) {
 	n.holds[key] = len(n.Events)
 	n.Events = append(n.Events, events.Event{
 		Type: events.HoldExpired, At: e.CreatedAt, Tenant: e.Tenant, Meter: e.Meter, Subject: e.Subject,
-		Data: events.Hold{Hold: key.id, Amount: e.Amount, ExpiredAt: e.EffectiveAt.UTC()},
+		Data: events.Hold{Hold: key.id, Amount: units, ExpiredAt: e.EffectiveAt.UTC()},
 	})
 }
 

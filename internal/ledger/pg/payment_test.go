@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,9 +15,9 @@ func (b *bundle) paying() *bundle {
 	b.meter("credits")
 	b.allowance("pro", "api_calls", 0, "month", "ratio_meter = 'credits', ratio_units = 1, ratio_per = 1000")
 	b.signUp("acme", "pro")
-	for id, amount := range map[string]int64{"g1": 1, "g2": 20} {
-		g := topupOf("acme", id, "credits", amount)
-		g.GrantID, g.Priority = id, new(int32(amount))
+	for i, amount := range []int64{1, 20} {
+		g := topupOf("acme", fmt.Sprint("g", i+1), "credits", amount)
+		g.GrantID, g.Priority = g.Key, new(int32(i))
 		mustDo(b, g)
 	}
 	return b
@@ -78,4 +79,36 @@ func TestHold_AtRatio_CapturedBeyond_IsRoundedWithTheRest(t *testing.T) {
 	mustDo(b, changeOf("c4", ledger.ActionRelease))
 	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Refunded: 1, Used: 3})
 	b.mustVerify()
+}
+
+// A hold, a capture of it and another capture of more than is held are one batch: the rows of new lines have all that
+// the batch changed in them.
+func TestHold_AtRatio_CreatedAndCapturedInOneBatch(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).paying()
+	h := holdOf("acme", "k1", "h1", 2000)
+	h.TTL = 10 * time.Minute
+	require.NoError(t, h.Validate())
+	calls := []*ledger.Call{ledger.NewCall(h), ledger.NewCall(capture("c1", 1500))}
+	b.runBatches(t.Context(), newPlan(calls))
+	for _, c := range calls {
+		require.NoError(t, c.Err)
+	}
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Used: 1, Held: 1})
+	b.rewindHolds(time.Hour)
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Used: 2})
+	b.mustVerify()
+}
+
+// A hold expires whose only reserved credit pays for what was captured: nothing comes back, and the event says so.
+func TestHold_AtRatio_ExpiresWithNothingToReturn_Told(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).paying()
+	h := holdOf("acme", "k1", "h1", 1000)
+	h.TTL = 10 * time.Minute
+	mustDo(b, h)
+	mustDo(b, capture("c1", 999))
+	b.rewindHolds(time.Hour)
+	b.mustDebit(&ledger.Debit{Tenant: "acme", Key: "d1", Items: []ledger.Item{{Meter: "credits", Amount: 1}}})
+	b.wantTold("acme grant.created credits g1 1", "acme grant.created credits g2 20", "acme hold.expired credits h1 0")
 }

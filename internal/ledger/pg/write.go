@@ -359,6 +359,8 @@ func queueNewHoldLines(q map[string]string, out *pgx.Batch, h []*ledger.HoldLine
 		column(h, func(h **ledger.HoldLine) int64 { return (*h).Returned }),
 		column(h, func(h **ledger.HoldLine) time.Time { return (*h).ExpiresAt }),
 		column(h, func(h **ledger.HoldLine) string { return (*h).PaysFor }),
+		column(h, func(h **ledger.HoldLine) int64 { return (*h).Deferred }),
+		column(h, func(h **ledger.HoldLine) int64 { return (*h).Refunded }),
 		column(h, func(h **ledger.HoldLine) int64 { return (*h).Beyond }),
 	)
 }

@@ -413,13 +413,14 @@ WHERE holds.created_at = excluded.created_at;
 -- name: InsertHoldLines
 -- Stores the lines of new holds.
 INSERT INTO hold_lines (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, per, paid, amount, captured, returned,
-                        expires_at, pays_for, beyond)
+                        expires_at, pays_for, deferred, refunded, beyond)
 SELECT n.tenant_id, n.hold_id, n.line, n.item, n.meter, n.subject, n.grant_id, n.source, n.price, n.per, n.paid, n.amount, n.captured,
-       n.returned, n.expires_at, n.pays_for, n.beyond
+       n.returned, n.expires_at, n.pays_for, n.deferred, n.refunded, n.beyond
 FROM unnest($1::text[], $2::text[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
-            $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::timestamptz[], $16::text[], $17::bigint[])
+            $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::timestamptz[], $16::text[], $17::bigint[],
+            $18::bigint[], $19::bigint[])
      AS n (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, per, paid, amount, captured, returned, expires_at,
-           pays_for, beyond);
+           pays_for, deferred, refunded, beyond);
 
 -- name: UpdateHoldLines
 -- Writes what may change in hold lines. $7 is the expected count, like the last parameter of UpdateBalances.
