@@ -56,8 +56,10 @@ func (g *grower) build(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*startTimeout)
 	defer cancel()
 	g.stand = &stand{
-		cfg: Config{Programs: g.cfg.Programs, Connections: g.cfg.Connections, Rounds: g.cfg.Rounds,
-			Slice: g.cfg.Slice},
+		cfg: Config{
+			Programs: g.cfg.Programs, Connections: g.cfg.Connections, Rounds: g.cfg.Rounds,
+			Slice: g.cfg.Slice,
+		},
 		settings: map[string]string{"max_connections": "400"}, // several instances run at once
 	}
 	maps.Copy(g.stand.settings, g.cfg.PostgreSQL)

@@ -99,15 +99,15 @@ func (r *runner) each(ctx context.Context, at *site, t *template, n int, tenants
 func (r *runner) checksInBatches(ctx context.Context) (bool, error) {
 	address := "http://" + r.stand.service.api + checkBatchPath
 	body := checksBody(tenantID(0), checkBatch)
-	answer, text, err := ask(ctx, http.MethodPost, address, adminKey, body)
+	status, text, err := ask(ctx, http.MethodPost, address, adminKey, body)
 	if err != nil {
 		return false, fmt.Errorf("checks in batches: %w", err)
 	}
 	switch {
-	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed:
+	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
 		return false, nil
-	case answer.StatusCode != http.StatusOK || bytes.Contains(text, []byte(`"code"`)):
-		return false, fmt.Errorf("checks in batches: %s: %.300s", answer.Status, text)
+	case status != http.StatusOK || bytes.Contains(text, []byte(`"code"`)):
+		return false, fmt.Errorf("checks in batches: %d: %.300s", status, text)
 	}
 	return true, nil
 }

@@ -60,8 +60,10 @@ func RunPostgres(ctx context.Context, cfg Config) (_ *tuning.Result, err error) 
 	t.socket = socket
 	defer func() { err = errors.Join(err, removeSocket()) }()
 	t.stand = &stand{
-		cfg: cfg, bare: true, settings: map[string]string{"max_connections": "200",
-			"unix_socket_directories": t.socket},
+		cfg: cfg, bare: true, settings: map[string]string{
+			"max_connections":         "200",
+			"unix_socket_directories": t.socket,
+		},
 	}
 	defer func() { err = errors.Join(err, t.stop()) }()
 	t.say("starting PostgreSQL and Redis in %s", dir)

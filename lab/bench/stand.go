@@ -227,11 +227,11 @@ func (s *stand) putLimits(ctx context.Context, at *site) error {
 	return nil
 }
 
-// ask makes a request and returns the answer with its text. If key is not empty, the request has this API key.
-func ask(ctx context.Context, method, url, key, body string) (*http.Response, []byte, error) {
+// ask makes a request and returns the status of the answer and its text. If key is not empty, the request has this API key.
+func ask(ctx context.Context, method, url, key, body string) (status int, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
 	if key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
@@ -239,21 +239,21 @@ func ask(ctx context.Context, method, url, key, body string) (*http.Response, []
 	}
 	answer, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	return answer, text, err
+	text, err = io.ReadAll(answer.Body)
+	return answer.StatusCode, text, err
 }
 
 // putJSON sends a PUT with a JSON body to the service at an address.
 func putJSON(ctx context.Context, address, key, path, body string) error {
-	answer, text, err := ask(ctx, http.MethodPut, "http://"+address+path, key, body)
+	status, text, err := ask(ctx, http.MethodPut, "http://"+address+path, key, body)
 	if err != nil {
 		return fmt.Errorf("put %s: %w", path, err)
 	}
-	if answer.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("put %s: %s: %.4096s", path, answer.Status, text)
+	if status >= http.StatusMultipleChoices {
+		return fmt.Errorf("put %s: %d: %.4096s", path, status, text)
 	}
 	return nil
 }
@@ -265,12 +265,12 @@ func (s *stand) profile(ctx context.Context, at *site, d time.Duration, file str
 
 // store stores a profile of a site's process in file.
 func (s *stand) store(ctx context.Context, at *site, profile, file string) error {
-	answer, text, err := ask(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/%s", at.ops, profile), "", "")
+	status, text, err := ask(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/%s", at.ops, profile), "", "")
 	if err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("profile: %s", answer.Status)
+	if status != http.StatusOK {
+		return fmt.Errorf("profile: status %d", status)
 	}
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return fmt.Errorf("profile: %w", err)

@@ -182,8 +182,10 @@ func TestEnvoyRateLimit_Descriptors_ChargeTheirRules(t *testing.T) {
 	r.fails(t, testKey, codes.InvalidArgument, `descriptors[0].entries[1].key "usr" is unknown`, envoyDescriptor("tenant=edge", "usr=ann"))
 	r.fails(t, testKey, codes.InvalidArgument, "descriptors must have")
 	got := r.metrics(t)
-	for _, metric := range []string{`quotasvc_envoy_rls_requests_total{code="InvalidArgument"} 2`,
-		"quotasvc_envoy_rls_in_flight_requests 0", `quotasvc_http_connections{listener="envoy_rls"} 1`} {
+	for _, metric := range []string{
+		`quotasvc_envoy_rls_requests_total{code="InvalidArgument"} 2`,
+		"quotasvc_envoy_rls_in_flight_requests 0", `quotasvc_http_connections{listener="envoy_rls"} 1`,
+	} {
 		assert.Contains(t, got, metric)
 	}
 	r.logged(`"violated":"per-user"`, 2)

@@ -80,8 +80,10 @@ func (r *Results) costPage() *chart.Page {
 		bars = append(bars, chart.Bar{
 			Name: v.Name,
 			Parts: []chart.Part{
-				{Value: us(v.CPU.Service), Ink: v.inkOf()}, {Value: us(v.CPU.PostgreSQL),
-					Ink: chart.Third}, {Value: us(v.CPU.Redis), Ink: chart.Second},
+				{Value: us(v.CPU.Service), Ink: v.inkOf()}, {
+					Value: us(v.CPU.PostgreSQL),
+					Ink:   chart.Third,
+				}, {Value: us(v.CPU.Redis), Ink: chart.Second},
 			},
 			Note: chart.Figure(math.Round(us(v.CPU.Cost())*10)/10) + " µs",
 		})
