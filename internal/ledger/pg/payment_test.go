@@ -2,9 +2,11 @@ package pg
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -111,4 +113,37 @@ func TestHold_AtRatio_ExpiresWithNothingToReturn_Told(t *testing.T) {
 	b.rewindHolds(time.Hour)
 	b.mustDebit(&ledger.Debit{Tenant: "acme", Key: "d1", Items: []ledger.Item{{Meter: "credits", Amount: 1}}})
 	b.wantTold("acme grant.created credits g1 1", "acme grant.created credits g2 20", "acme hold.expired credits h1 0")
+}
+
+// Two instances capture one hold and refund the captures, all at once. Each request is sent to both instances with the
+// same key. In the end the credits taken are the cost of the calls that stay.
+func TestHold_AtRatio_TwoInstancesAtOnce_CostsCallsThatStay(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).paying()
+	both := []*Ledger{b.Ledger, openLedger(t, b.url)}
+	mustDo(b, holdOf("acme", "k1", "h1", 9000))
+	stay := int64(0)
+	var all sync.WaitGroup
+	for i := range 30 {
+		n := int64(i*37%290 + 1)
+		key := fmt.Sprint("c", i)
+		for _, l := range both {
+			all.Go(func() {
+				assert.NoError(t, errOf(Do(t.Context(), l, capture(key, n))))
+				refund := &ledger.Refund{Tenant: "acme", Key: "r-" + key, OperationID: key, Amount: n}
+				if i%3 == 0 {
+					assert.NoError(t, errOf(Do(t.Context(), l, refund)))
+				}
+			})
+		}
+		if i%3 > 0 {
+			stay += n
+		}
+	}
+	all.Wait()
+	mustDo(b, changeOf("end", ledger.ActionRelease))
+	credits := b.mustBalance("acme", "credits")
+	require.Equal(t, (stay+999)/1000, credits.Used-credits.Refunded)
+	require.Zero(t, credits.Held)
+	b.mustVerify()
 }
