@@ -16,9 +16,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
+	"github.com/quotasvc/quotasvc/internal/kit/null"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/null"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
@@ -114,7 +115,7 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 		if count >= KeysMax {
 			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("%d keys are in force, at most %d are allowed; revoke some", count, KeysMax)}
 		}
-		err := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, null.IfZero(k.ExpiresAt)).
+		err := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, period.OrNil(k.ExpiresAt)).
 			Scan(&k.CreatedAt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errcode.Invalid(body.Fault{Field: "expires_at", Message: "must be in the future"})
@@ -193,7 +194,7 @@ func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[Ke
 		return list, err
 	}
 	err = s.db.View(ctx, "list keys", func(ctx context.Context, tx pgx.Tx) error {
-		keys, err := s.query(ctx, tx, "SelectKeys", nil, null.IfEmpty(p.Tenant), after, p.Limit+1)
+		keys, err := s.query(ctx, tx, "SelectKeys", nil, null.IfZero(p.Tenant), after, p.Limit+1)
 		list = listing.Cut(keys, p, func(k *Key) string { return k.ID })
 		return err
 	})
@@ -231,7 +232,7 @@ func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...
 		)
 		err := row.Scan(&k.ID, &k.Name, &scopes, &k.Tenant, &k.Prefix, &k.CreatedAt, &expires, &revoked, &used, &k.Status)
 		k.Scopes, _ = ParseScopes(scopes)
-		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt = k.CreatedAt.UTC(), null.OrZero(expires), null.OrZero(revoked), null.OrZero(used)
+		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt = k.CreatedAt.UTC(), period.OrZero(expires), period.OrZero(revoked), period.OrZero(used)
 		return k, err
 	})
 	if err != nil {
@@ -254,9 +255,9 @@ func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
 			err := row.Scan(&sum, &ends, &k.ID, &k.Name, &scopes, &k.Tenant, &expires)
 			k.Scopes, _ = ParseScopes(scopes)
 			copy(k.hash[:], sum)
-			k.ExpiresAt = null.OrZero(expires)
+			k.ExpiresAt = period.OrZero(expires)
 			k.ends = k.ExpiresAt
-			if e := null.OrZero(ends); !e.IsZero() && (k.ends.IsZero() || e.Before(k.ends)) {
+			if e := period.OrZero(ends); !e.IsZero() && (k.ends.IsZero() || e.Before(k.ends)) {
 				k.ends = e
 			}
 			return &k, err
@@ -290,7 +291,7 @@ type shownKey struct {
 }
 
 func (k *Key) shown() json.RawMessage {
-	out := shownKey{Name: k.Name, Scopes: k.Scopes.Names(), Tenant: k.Tenant, Prefix: k.Prefix, ExpiresAt: null.IfZero(k.ExpiresAt), Status: k.Status}
+	out := shownKey{Name: k.Name, Scopes: k.Scopes.Names(), Tenant: k.Tenant, Prefix: k.Prefix, ExpiresAt: period.OrNil(k.ExpiresAt), Status: k.Status}
 	text, err := json.Marshal(out)
 	if err != nil {
 		panic(fmt.Sprintf("access: a key that cannot be encoded: %v", err)) // it has only texts and a time

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
-	"github.com/quotasvc/quotasvc/internal/store/null"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 const (
@@ -145,7 +145,7 @@ func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]blo
 		var b block.Block
 		var expires *time.Time
 		err := row.Scan(&b.Kind, &b.Tenant, &b.Value, &b.Action, &expires, &b.Reason, &b.CreatedAt, &b.UpdatedAt)
-		b.ExpiresAt, b.CreatedAt, b.UpdatedAt = null.OrZero(expires), b.CreatedAt.UTC(), b.UpdatedAt.UTC()
+		b.ExpiresAt, b.CreatedAt, b.UpdatedAt = period.OrZero(expires), b.CreatedAt.UTC(), b.UpdatedAt.UTC()
 		return b, err
 	})
 	return items, wrap("select blocks", err)
@@ -174,7 +174,7 @@ func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block)
 				n, maxBlocks)
 		}
 	}
-	err = tx.queryRow(ctx, "UpsertBlock", b.Kind, b.Tenant, b.Value, b.Action, null.IfZero(b.ExpiresAt), b.Reason, now).
+	err = tx.queryRow(ctx, "UpsertBlock", b.Kind, b.Tenant, b.Value, b.Action, period.OrNil(b.ExpiresAt), b.Reason, now).
 		Scan(&b.CreatedAt, &b.UpdatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return block.Block{}, errcode.Errorf(errcode.InvalidArgument, "expires_at", "must be in the future")

@@ -14,9 +14,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/null"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
@@ -378,7 +378,7 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	if err != nil {
 		return Tenant{}, err
 	}
-	err = tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, null.IfZero(t.Anchor), t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), now, orNone(t.Features)).
+	err = tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, period.OrNil(t.Anchor), t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), now, orNone(t.Features)).
 		Scan(&t.Anchor, &t.Metadata, &t.Version, &t.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Tenant{}, pgstore.ErrRace

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
-	"github.com/quotasvc/quotasvc/internal/store/null"
+	"github.com/quotasvc/quotasvc/internal/kit/null"
 )
 
 // Terms are the terms of a tenant since EffectiveAt.
@@ -107,7 +107,7 @@ func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
 		usage = usageReset
 	}
 	_, err = tx.exec(ctx, "InsertTerms",
-		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, null.IfEmpty(when.reason), usage, now)
+		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, null.IfZero(when.reason), usage, now)
 	return err
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refusedQuestion is the entry of a debit that the ledger refused, if more than one balance decides such a debit: the
-// plan has overflow, overage or caps of subjects, or the debit has several items. An entry does not change.
+// refusedQuestion is the entry of a debit that the ledger refused and that more than one balance decides. Several
+// balances decide if the plan has overflow, overage or caps of subjects, or if the debit has several items. An entry
+// does not change.
 type refusedQuestion struct {
 	check  *ledger.CheckResult // nil: the debit was not checked since the refusal
 	readAt time.Time

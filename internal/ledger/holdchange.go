@@ -180,10 +180,8 @@ func (row *HoldRow) captured() int64 {
 // release captures the deferred units of the lines, and gives the other reserved units back to the grants.
 func (b *Batch) release(lines []*HoldLine, policy ReturnPolicy) {
 	for _, l := range lines {
-		if l.Deferred > 0 {
-			paid := price.Payment{For: l.PaysFor}.At(l.ratio())
-			b.captureLine(l, min(l.Deferred, l.Open()), &paid)
-			l.Deferred = 0
+		if book := b.Books[l.BalanceKey]; l.Deferred > 0 {
+			b.enter(book, book.takeDeferred(l))
 		}
 		if n := l.Open(); n > 0 {
 			b.Books[l.BalanceKey].giveBack(&b.journal, l, n, policy, "", b.Now, b.Now)

@@ -59,8 +59,7 @@ func (b *Batch) adopt(row *HoldRow) {
 			if l.PaysFor == "" {
 				l.PaysFor, l.changed = row.Items[l.Item].Meter, true
 			}
-			p := paymentOf(row, int(l.Item), book, l.ratio())
-			p.defers(min(1, max(0, l.ratio().Cost(p.used())-p.taken())))
+			paymentOf(row, int(l.Item), book, l.ratio()).deferRest()
 		}
 	}
 }
@@ -100,6 +99,11 @@ func (p *payment) open() int64 {
 	return sum
 }
 
+// deferRest defers the unit by which fewer units were taken than the used units cost, if there is one.
+func (p *payment) deferRest() {
+	p.defers(min(1, max(0, p.lines[0].ratio().Cost(p.used())-p.taken())))
+}
+
 // defers sets the deferred unit: n is 0 or 1. The last open line keeps it.
 func (p *payment) defers(n int64) {
 	for i := len(p.lines) - 1; i >= 0; i-- {
@@ -126,7 +130,7 @@ func (h *HoldChange) capturePayment(b *Batch, p *payment, units int64) (*errcode
 	due := max(0, first.ratio().Cost(p.used()+units)-p.taken())
 	take := min(due, max(0, p.open()-keep))
 	deferred := min(due-take, keep)
-	paid := p.states(units)
+	paid := first.pays(units)
 	rest := take
 	for _, l := range p.lines {
 		if n := b.captureLine(l, min(rest, l.Open()), paid); n > 0 {
@@ -142,10 +146,18 @@ func (h *HoldChange) capturePayment(b *Batch, p *payment, units int64) (*errcode
 	return nil, nil
 }
 
-// states returns the payment that an entry records if it pays for this number of units of the item.
-func (p *payment) states(units int64) *price.Payment {
-	paid := price.Payment{For: p.lines[0].PaysFor, Units: units}.At(p.lines[0].ratio())
+// pays returns the payment that an entry of the line records if the entry pays for this number of units of the item.
+func (h *HoldLine) pays(units int64) *price.Payment {
+	paid := price.Payment{For: h.PaysFor, Units: units}.At(h.ratio())
 	return &paid
+}
+
+// takeDeferred makes the deferred unit of a line a captured unit. It returns the entry, which the caller writes.
+func (b *Book) takeDeferred(l *HoldLine) Entry {
+	n := l.Deferred
+	l.Deferred = 0
+	b.takeLine(l, n)
+	return captureEntry(l, n, l.pays(0))
 }
 
 // stateUnits writes an entry with the amount 0 that records the paid units, unless another entry has recorded them.
@@ -205,12 +217,9 @@ func lineAt(item int, meter string, r price.Ratio) HoldLine {
 func (b *Book) endLine(j *[]Entry, h *HoldLine, due, now time.Time) {
 	which := fmt.Sprint(h.HoldID, "/", h.Line)
 	if h.Deferred > 0 {
-		paid := price.Payment{For: h.PaysFor}.At(h.ratio())
-		e := captureEntry(h, h.Deferred, &paid)
+		e := b.takeDeferred(h)
 		e.OperationID, e.Line, e.EffectiveAt = systemID("hold-capture", b.BalanceKey, which), 1, due
-		b.takeLine(h, h.Deferred)
 		b.enter(j, now, e)
-		h.Deferred = 0
 	}
 	if n := h.Open(); n > 0 {
 		b.giveBack(j, h, n, ReturnForfeit, systemID("hold-expire", b.BalanceKey, which), due, now)
@@ -240,9 +249,8 @@ func (r *Refund) refundPayment(b *Batch, e *Entry, now *pricedEntry, out *Refund
 	}
 	book := b.Books[e.BalanceKey]
 	p.lines[0].Beyond, p.lines[0].changed = p.lines[0].Beyond-now.units, true
-	cost := p.lines[0].ratio().Cost(p.used())
-	back := max(0, p.taken()-cost)
-	p.defers(min(1, max(0, cost-p.taken())))
+	back := max(0, p.taken()-p.lines[0].ratio().Cost(p.used()))
+	p.deferRest()
 	entry := Entry{Kind: EntryRefund, Item: e.Item}
 	ended := entry
 	for _, l := range slices.Backward(p.lines) {

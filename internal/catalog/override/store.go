@@ -15,9 +15,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/null"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
@@ -95,7 +95,7 @@ func (s *Store) put(ctx context.Context, tx *pgstore.Transaction, o, before *Ove
 			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("%d limits are overridden for it already, which is the most", n)}
 		}
 	}
-	expires := null.IfZero(o.ExpiresAt)
+	expires := period.OrNil(o.ExpiresAt)
 	row := tx.QueryRow(ctx, s.queries["UpsertOverride"], o.Rule, o.Tenant, o.Subject, o.Rate, o.Burst, expires, now)
 	if err := row.Scan(&o.CreatedAt, &o.UpdatedAt); err != nil {
 		return fmt.Errorf("store override: %w", err)
@@ -200,7 +200,7 @@ func (s *Store) collect(ctx context.Context, tx pgx.Tx, statement string, args .
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Override, err error) {
 		var expires *time.Time
 		err = row.Scan(&o.Rule, &o.Tenant, &o.Subject, &o.Rate, &o.Burst, &expires, &o.CreatedAt, &o.UpdatedAt)
-		o.ExpiresAt, o.CreatedAt, o.UpdatedAt = null.OrZero(expires), o.CreatedAt.UTC(), o.UpdatedAt.UTC()
+		o.ExpiresAt, o.CreatedAt, o.UpdatedAt = period.OrZero(expires), o.CreatedAt.UTC(), o.UpdatedAt.UTC()
 		return o, err
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/kit/null"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
@@ -92,7 +93,7 @@ func Clock(s testclock.State) client.TestClock {
 // Key returns an API key in the contract's type, without its secret.
 func Key(k *access.Key) client.Key {
 	return client.Key{
-		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, CreatedAt: k.CreatedAt,
+		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: null.IfZero(k.Tenant), Prefix: k.Prefix, CreatedAt: k.CreatedAt,
 		ExpiresAt: TimeOrNull(k.ExpiresAt), Status: client.KeyStatus(k.Status), LastUsedAt: TimeOrNull(k.LastUsedAt),
 	}
 }
@@ -101,7 +102,7 @@ func Key(k *access.Key) client.Key {
 // No other answer has the secret.
 func NewKey(k *access.Key, secret string) client.CreatedKey {
 	return client.CreatedKey{
-		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, Secret: secret,
+		KeyID: k.ID, Name: k.Name, Scopes: scopes(k.Scopes), Tenant: null.IfZero(k.Tenant), Prefix: k.Prefix, Secret: secret,
 		CreatedAt: k.CreatedAt, ExpiresAt: TimeOrNull(k.ExpiresAt),
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
+	"github.com/quotasvc/quotasvc/internal/kit/null"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/notify/webhooks"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
@@ -11,7 +13,7 @@ import (
 // Webhook returns a webhook in the contract's type, without its secret.
 func Webhook(w *webhooks.Webhook) client.WebhookEndpoint {
 	return client.WebhookEndpoint{
-		WebhookID: w.ID, URL: w.URL, Types: Map(w.Types, func(t *string) client.EventType { return client.EventType(*t) }), Tenant: textOrNull(w.Tenant),
+		WebhookID: w.ID, URL: w.URL, Types: Map(w.Types, func(t *string) client.EventType { return client.EventType(*t) }), Tenant: null.IfZero(w.Tenant),
 		Status: client.WebhookStatus(w.Status), CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt,
 	}
 }
@@ -29,7 +31,7 @@ func NewWebhook(w *webhooks.Webhook, secret string) client.NewWebhookEndpoint {
 // Delivery returns the delivery of an event to a webhook, in the contract's type.
 func Delivery(d *webhooks.Delivery) client.Delivery {
 	out := client.Delivery{
-		EventID: d.EventID(), Type: client.EventType(d.Type), Tenant: textOrNull(d.Tenant), Status: client.DeliveryStatus(d.Status), Attempts: int64(d.Attempts),
+		EventID: d.EventID(), Type: client.EventType(d.Type), Tenant: null.IfZero(d.Tenant), Status: client.DeliveryStatus(d.Status), Attempts: int64(d.Attempts),
 		QueuedAt: d.QueuedAt, NextAt: TimeOrNull(d.NextAt), AttemptedAt: TimeOrNull(d.AttemptedAt), Error: d.Error,
 		StatusCode: d.StatusCode,
 	}
@@ -42,7 +44,7 @@ func Delivery(d *webhooks.Delivery) client.Delivery {
 // Event returns an event in the contract's type.
 func Event(e *events.Listed) client.Event {
 	return client.Event{
-		EventID: e.ID(), Type: client.EventType(e.Type), At: e.At, Tenant: textOrNull(e.Tenant), Meter: e.Meter, Subject: e.Subject, Data: e.Data,
+		EventID: e.ID(), Type: client.EventType(e.Type), At: e.At, Tenant: null.IfZero(e.Tenant), Meter: e.Meter, Subject: e.Subject, Data: e.Data,
 	}
 }
 
@@ -64,18 +66,7 @@ func WebhookReplay(r webhooks.Replayed) client.WebhookReplay {
 	return answer
 }
 
-func textOrNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 // TimeOrNull returns t in UTC, or nil for the zero time.
 func TimeOrNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
+	return period.OrNil(t.UTC())
 }

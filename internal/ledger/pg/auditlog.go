@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
@@ -93,7 +94,7 @@ func lineOf(c *ledger.Call) auditlog.Line {
 			Action: "grant.create", Object: auditlog.Object{Kind: "grant", ID: g.ID}, Reason: op.Reason,
 			After: grantFacts{
 				GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: g.Source, Amount: g.Amount, Remaining: g.Remaining, Status: g.Status,
-				Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: orNull(g.ExpiresAt), CostBasis: g.CostBasis,
+				Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: period.OrNil(g.ExpiresAt), CostBasis: g.CostBasis,
 			},
 		}
 	case *ledger.GrantChange:

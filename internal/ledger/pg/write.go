@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/null"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -46,15 +48,6 @@ func column[E, F any](in []E, field func(*E) F) []F {
 		out[i] = field(&in[i])
 	}
 	return out
-}
-
-// orNull returns a pointer to v, nil for the zero value.
-func orNull[V comparable](v V) *V {
-	var zero V
-	if v == zero {
-		return nil
-	}
-	return &v
 }
 
 // queueEntries writes the entries. Plain debits have a cheaper statement of their own. If plain debits are not the
@@ -118,11 +111,11 @@ func queueOtherEntries(q map[string]string, out *pgx.Batch, e []*ledger.Entry) {
 		column(e, func(e **ledger.Entry) int64 { return (*e).Amount }),
 		column(e, func(e **ledger.Entry) int64 { return (*e).RemainingAfter }),
 		column(e, func(e **ledger.Entry) int32 { return (*e).Item }),
-		column(e, func(e **ledger.Entry) *int64 { return orNull((*e).Requested) }),
+		column(e, func(e **ledger.Entry) *int64 { return null.IfZero((*e).Requested) }),
 		column(e, func(e **ledger.Entry) []byte { return (*e).Fingerprint }),
 		column(e, func(e **ledger.Entry) time.Time { return (*e).CreatedAt }),
-		column(e, func(e **ledger.Entry) *time.Time { return orNull((*e).EffectiveAt) }),
-		column(e, func(e **ledger.Entry) *string { return orNull((*e).OpSubject) }),
+		column(e, func(e **ledger.Entry) *time.Time { return period.OrNil((*e).EffectiveAt) }),
+		column(e, func(e **ledger.Entry) *string { return null.IfZero((*e).OpSubject) }),
 		column(e, func(e **ledger.Entry) []byte { return (*e).Detail }),
 		column(e, func(e **ledger.Entry) []byte { return (*e).Metadata }),
 		column(e, func(e **ledger.Entry) string { return (*e).Actor }),
@@ -302,7 +295,7 @@ func queuePeriods(q map[string]string, out *pgx.Batch, p []ledger.PeriodRow) {
 		column(p, func(p *ledger.PeriodRow) int64 { return p.LastSeq }),
 		column(p, func(p *ledger.PeriodRow) time.Time { return p.ClosedAt }),
 		column(p, func(p *ledger.PeriodRow) int64 { return p.Idle }),
-		column(p, func(p *ledger.PeriodRow) *time.Time { return orNull(p.TermsAt) }),
+		column(p, func(p *ledger.PeriodRow) *time.Time { return period.OrNil(p.TermsAt) }),
 		column(p, func(p *ledger.PeriodRow) int64 { return p.RolledOver }),
 		column(p, func(p *ledger.PeriodRow) int64 { return p.Rollover }),
 		column(p, func(p *ledger.PeriodRow) int64 { return p.Owing }),

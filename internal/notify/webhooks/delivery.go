@@ -15,9 +15,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
+	"github.com/quotasvc/quotasvc/internal/kit/null"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
-	"github.com/quotasvc/quotasvc/internal/store/null"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
@@ -76,7 +77,7 @@ func (s *Store) Deliveries(ctx context.Context, id string, q DeliveryQuery, may 
 		before = position
 	}
 	err = s.db.View(ctx, "list deliveries", func(ctx context.Context, tx pgx.Tx) error {
-		rows, _ := tx.Query(ctx, queries["SelectDeliveries"], id, null.IfEmpty(q.Status), before, q.Limit+1)
+		rows, _ := tx.Query(ctx, queries["SelectDeliveries"], id, null.IfZero(q.Status), before, q.Limit+1)
 		items, err := pgx.CollectRows(rows, scanDelivery)
 		if err != nil {
 			return fmt.Errorf("list deliveries: %w", err)
@@ -93,7 +94,7 @@ func scanDelivery(row pgx.CollectableRow) (Delivery, error) {
 	var latency int64
 	err := row.Scan(&d.Position, &d.Type, &d.Tenant, &d.Status, &d.Attempts, &d.QueuedAt, &next, &attempted, &d.StatusCode, &latency, &d.Error)
 	d.QueuedAt, d.Latency = d.QueuedAt.UTC(), time.Duration(latency)*time.Millisecond
-	d.NextAt, d.AttemptedAt = null.OrZero(next), null.OrZero(attempted)
+	d.NextAt, d.AttemptedAt = period.OrZero(next), period.OrZero(attempted)
 	return d, err
 }
 
@@ -155,7 +156,7 @@ func (s *Store) Replay(ctx context.Context, id string, from, to time.Time, may M
 // eventsBetween returns the events that the webhook receives, in the time range [from, to). It returns at most
 // replayMax+1 events.
 func (w *Webhook) eventsBetween(ctx context.Context, tx pgx.Tx, from, to time.Time) ([]events.Listed, error) {
-	rows, _ := tx.Query(ctx, queries["EventsOf"], from, to, w.Types, null.IfEmpty(w.Tenant), replayMax+1, 0)
+	rows, _ := tx.Query(ctx, queries["EventsOf"], from, to, w.Types, null.IfZero(w.Tenant), replayMax+1, 0)
 	found, err := pgx.CollectRows(rows, events.Scan)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)

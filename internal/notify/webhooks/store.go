@@ -11,9 +11,9 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
+	"github.com/quotasvc/quotasvc/internal/kit/null"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/null"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
@@ -173,7 +173,7 @@ func (s *Store) List(ctx context.Context, p listing.Query) (list listing.Page[We
 		return list, err
 	}
 	err = s.db.View(ctx, "list webhooks", func(ctx context.Context, tx pgx.Tx) error {
-		items, err := collect(ctx, tx, queries["SelectWebhooks"], nil, null.IfEmpty(p.Tenant), after, p.Limit+1)
+		items, err := collect(ctx, tx, queries["SelectWebhooks"], nil, null.IfZero(p.Tenant), after, p.Limit+1)
 		list = listing.Cut(items, p, func(w *Webhook) string { return w.ID })
 		return err
 	})

@@ -10,7 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/store/null"
+	"github.com/quotasvc/quotasvc/internal/kit/null"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // Query selects lines of the audit log. An empty field does not restrict the lines.
@@ -56,8 +57,8 @@ func List(ctx context.Context, tx pgx.Tx, q Query) (Page, error) {
 		}
 		at, id = new(time.UnixMicro(micro)), &n
 	}
-	rows, _ := tx.Query(ctx, queries["SelectLines"], null.IfEmpty(q.Tenant), null.IfEmpty(q.Actor), null.IfEmpty(q.Action),
-		null.IfZero(q.From), null.IfZero(q.To), at, id, q.Limit+1)
+	rows, _ := tx.Query(ctx, queries["SelectLines"], null.IfZero(q.Tenant), null.IfZero(q.Actor), null.IfZero(q.Action),
+		period.OrNil(q.From), period.OrNil(q.To), at, id, q.Limit+1)
 	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Recorded, error) {
 		var r Recorded
 		var before, after []byte

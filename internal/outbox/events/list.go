@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/store/null"
+	"github.com/quotasvc/quotasvc/internal/kit/null"
 )
 
 // An event's id is idPrefix and its position in idDigits digits. So the order of ids is the order of events.
@@ -90,7 +90,7 @@ func List(ctx context.Context, tx pgx.Tx, now time.Time, q Query) (Page, error) 
 	if err := l.read(tx.QueryRow(ctx, queries["Listing"])); err != nil {
 		return Page{}, fmt.Errorf("list events: %w", err)
 	}
-	rows, _ := tx.Query(ctx, queries["SelectEvents"], after, null.IfEmpty(q.Tenant), null.IfEmpty(q.Type), now.Add(-Kept), q.Limit+1, l.to)
+	rows, _ := tx.Query(ctx, queries["SelectEvents"], after, null.IfZero(q.Tenant), null.IfZero(q.Type), now.Add(-Kept), q.Limit+1, l.to)
 	items, err := pgx.CollectRows(rows, Scan)
 	if err != nil {
 		return Page{}, fmt.Errorf("list events: %w", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
-	"github.com/quotasvc/quotasvc/internal/store/null"
 )
 
 const (
@@ -191,7 +191,7 @@ func (b *Board) askJobs(ctx context.Context, tx pgx.Tx, out *Records) error {
 		}},
 		{"LastSeal", []any{&seal.Day, &seal.Position, &seal.Heads, &seal.SealedAt}, func() { seal.SealedAt, out.Seal = seal.SealedAt.UTC(), &seal }},
 		{"LastArchive", []any{&archive.Month, &archive.ArchivedAt, &removed}, func() {
-			archive.ArchivedAt, archive.RemovedAt = archive.ArchivedAt.UTC(), null.OrZero(removed)
+			archive.ArchivedAt, archive.RemovedAt = archive.ArchivedAt.UTC(), period.OrZero(removed)
 			out.Archive = &archive
 		}},
 	} {
@@ -207,7 +207,7 @@ func (b *Board) askJobs(ctx context.Context, tx pgx.Tx, out *Records) error {
 
 // end sets FinishedAt of a job, and the status "abandoned" if the job was abandoned.
 func (j *Job) end(finished *time.Time, abandoned bool) {
-	j.StartedAt, j.FinishedAt = j.StartedAt.UTC(), null.OrZero(finished)
+	j.StartedAt, j.FinishedAt = j.StartedAt.UTC(), period.OrZero(finished)
 	if abandoned {
 		j.Status = "abandoned"
 	}
