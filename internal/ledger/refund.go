@@ -251,6 +251,8 @@ func (r *Refund) items(b *Batch) ([]refundable, *errcode.Error) {
 	switch {
 	case len(items) == 0 && r.Meter != "":
 		return nil, errcode.Errorf(errcode.InvalidArgument, "meter", "operation %q has no item of meter %q", r.OperationID, r.Meter)
+	case len(items) == 0 && entries[0].Kind == EntryCapture:
+		return nil, errcode.Errorf(errcode.InvalidArgument, "operation_id", "operation %q ended a hold: refund the captures of the hold", r.OperationID)
 	case len(items) == 0:
 		return nil, errcode.Errorf(errcode.InvalidArgument, "operation_id", "operation %q is a %s: only debits and captures can be refunded", r.OperationID, entries[0].Kind)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -146,4 +147,15 @@ func TestHold_AtRatio_TwoInstancesAtOnce_CostsCallsThatStay(t *testing.T) {
 	require.Equal(t, (stay+999)/1000, credits.Used-credits.Refunded)
 	require.Zero(t, credits.Held)
 	b.mustVerify()
+}
+
+// A release that takes the credit which the captures had put off has no use of its own to refund.
+func TestRefund_OfReleaseThatTookACredit_NamesTheCaptures(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).paying()
+	mustDo(b, holdOf("acme", "k1", "h1", 1000))
+	mustDo(b, capture("c1", 999))
+	mustDo(b, changeOf("c2", ledger.ActionRelease))
+	e := wantRefusal(b, errcode.InvalidArgument, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "c2"})
+	require.Contains(t, e.Detail, "refund the captures of the hold")
 }
