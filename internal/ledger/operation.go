@@ -121,7 +121,10 @@ func (f *Located) RefundedHolds() []HoldKey {
 	for _, entries := range f.Operations {
 		for i := range entries {
 			e := &entries[i]
-			if paid := overflowOf(e); e.Kind == EntryCapture && paid != nil && paid.Per > 1 {
+			if e.Kind != EntryCapture {
+				continue
+			}
+			if paid := overflowOf(e); paid != nil && paid.Per > 1 {
 				out = append(out, HoldKey{e.Tenant, holdOf(e)})
 			}
 		}

@@ -99,7 +99,7 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	t.queueKeys(out, p)
 	if !p.targets.None() {
 		newGrants := slices.Concat(p.targets.NewGrants, p.targets.KeyGrants, p.reissued)
-		t.ledger.queueTargets(out, t.batch, &p.targets, newGrants)
+		t.ledger.queueTargets(out, t.batch, p, newGrants)
 	}
 	if len(p.named) == 0 && t.ledger.need.Load() >= needLikely {
 		t.ahead = t.load(out, p, p.keys, p.keys)
@@ -227,7 +227,7 @@ func (t *tx) load(out *pgx.Batch, p *plan, grants, terms []ledger.BalanceKey) *l
 	if len(terms) > 0 {
 		t.subscribers.Queue(out)
 	}
-	return t.ledger.queueLoad(out, grants, terms, p.named, p.wholeHolds())
+	return t.ledger.queueLoad(out, p, grants, terms)
 }
 
 // lacks gives the book the known allowance of its plan. It reports whether a decision that draws at most `most` units

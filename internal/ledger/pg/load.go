@@ -16,11 +16,10 @@ type loading struct {
 	terms         *termsRows
 }
 
-// queueLoad queues the reads of open grants and hold lines, of terms and plan versions, and of the named grants in
-// any state. Of the given holds, it also reads the lines that are not open, and for refunds the grants of these lines.
-func (l *Ledger) queueLoad(
-	out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey, holds []ledger.HoldKey,
-) *loading {
+// queueLoad queues the reads of the open grants and hold lines of balances, and of terms and plan versions. It also
+// queues the reads of what the operations of the plan name: grants in any state, all lines of holds, and the grants of
+// the lines of holds whose captures are to be refunded.
+func (l *Ledger) queueLoad(out *pgx.Batch, p *plan, grants, terms []ledger.BalanceKey) *loading {
 	more := &loading{
 		grants: map[ledger.BalanceKey][]*ledger.OpenGrant{},
 		named:  map[ledger.BalanceKey][]*ledger.OpenGrant{},
@@ -30,16 +29,16 @@ func (l *Ledger) queueLoad(
 	if len(grants) > 0 {
 		tenants, meters, subjects := columnsOf(grants)
 		out.Queue(l.sql["OpenGrants"], tenants, meters, subjects).Query(scanGrants(more.grants))
-		holdTenants, holdIDs := pairs(holds, splitHold)
+		holdTenants, holdIDs := pairs(slices.Concat(p.targets.Holds, p.refunded), splitHold)
 		out.Queue(l.sql["HoldLines"], tenants, meters, subjects, holdTenants, holdIDs).Query(scanHoldLines(more.holds))
 	}
-	if len(named) > 0 {
-		tenants, meters, subjects, ids := grantColumns(named)
+	if len(p.named) > 0 {
+		tenants, meters, subjects, ids := grantColumns(p.named)
 		out.Queue(l.sql["NamedGrants"], tenants, meters, subjects, ids).Query(scanGrants(more.named))
-		if len(holds) > 0 {
-			holdTenants, holdIDs := pairs(holds, splitHold)
-			out.Queue(l.sql["PayingGrants"], holdTenants, holdIDs).Query(scanGrants(more.named))
-		}
+	}
+	if len(p.refunded) > 0 {
+		holdTenants, holdIDs := pairs(p.refunded, splitHold)
+		out.Queue(l.sql["PayingGrants"], holdTenants, holdIDs).Query(scanGrants(more.named))
 	}
 	if len(terms) > 0 {
 		tenants, meters := distinct(terms)

@@ -21,9 +21,10 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 		if found, err = t.ledger.find(ctx, t.conn, &p.targets); err != nil {
 			return err
 		}
-		p.named, p.reissued = found.NamedGrants(), found.Reissued(p.calls)
+		p.reissued = found.Reissued(p.calls)
 	}
-	p.located, p.more = found, t.ledger.learned.keysFor(p.calls)
+	p.locate(found)
+	p.more = t.ledger.learned.keysFor(p.calls)
 	return nil
 }
 
@@ -66,14 +67,16 @@ func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targe
 	return found, nil
 }
 
-// queueTargets queues the reads of the targets' state. It also looks up which of the grants newGrants exist.
-func (l *Ledger) queueTargets(out *pgx.Batch, b *ledger.Batch, targets *ledger.Targets, newGrants []ledger.GrantKey) {
+// queueTargets queues the reads of the state of the plan's targets. It also looks up which of the grants newGrants
+// exist.
+func (l *Ledger) queueTargets(out *pgx.Batch, b *ledger.Batch, p *plan, newGrants []ledger.GrantKey) {
+	targets := &p.targets
 	b.Targets = ledger.NewTargetState()
 	if len(newGrants) > 0 {
 		tenants, meters, subjects, ids := grantColumns(newGrants)
 		out.Queue(l.sql["TakenGrants"], tenants, meters, subjects, ids).Query(scanTaken(b.Targets.Taken))
 	}
-	if holds := slices.Concat(targets.Holds, targets.NewHolds, b.Located.RefundedHolds()); len(holds) > 0 {
+	if holds := slices.Concat(targets.Holds, targets.NewHolds, p.refunded); len(holds) > 0 {
 		tenants, ids := pairs(holds, splitHold)
 		out.Queue(l.sql["Holds"], tenants, ids).Query(scanHolds(b.Targets.Holds))
 	}

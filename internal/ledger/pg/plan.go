@@ -16,6 +16,7 @@ type plan struct {
 	targets  ledger.Targets
 	named    []ledger.GrantKey // grants to which refunds may return units
 	reissued []ledger.GrantKey // grants that refunds may issue under ids made from their keys
+	refunded []ledger.HoldKey  // holds of captures to be refunded, if their price is not a whole number
 	located  *ledger.Located   // the rows found for the targets; nil: not looked up yet
 
 	more   []ledger.BalanceKey                  // balances that decisions requested
@@ -127,12 +128,9 @@ func (p *plan) arrange() {
 	slices.SortFunc(p.keys, ledger.CompareKeys)
 }
 
-// wholeHolds lists the holds whose lines are read even if they reserve nothing any more. A roll has none.
-func (p *plan) wholeHolds() []ledger.HoldKey {
-	if p.located == nil {
-		return nil
-	}
-	return slices.Concat(p.targets.Holds, p.located.RefundedHolds())
+// locate sets the rows that were found for the targets, and what follows from them.
+func (p *plan) locate(found *ledger.Located) {
+	p.located, p.named, p.refunded = found, found.NamedGrants(), found.RefundedHolds()
 }
 
 // keysOf lists the balances that a call of the plan needs, as far as is known.

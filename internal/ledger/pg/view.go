@@ -17,9 +17,11 @@ import (
 func (l *Ledger) view(ctx context.Context, p *plan, at time.Time) (b *ledger.Batch, err error) {
 	err = l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if p.located == nil {
-			if p.located, err = l.find(ctx, conn, &p.targets); err != nil {
+			found, err := l.find(ctx, conn, &p.targets)
+			if err != nil {
 				return unavailable("look up operation", err)
 			}
+			p.locate(found)
 		}
 		p.arrange()
 		b, err = l.viewOn(ctx, conn, p, at)
@@ -54,8 +56,8 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	if len(p.keys) > 0 {
 		out.Queue(l.sql["WhyAbsent"], tenants, meters).Query(scanAbsent(p.keys, b.Absent))
 	}
-	l.queueTargets(out, b, &p.targets, p.targets.NewGrants) // a view has no key from which ids of grants could be made
-	more := l.queueLoad(out, p.keys, p.keys, b.Located.NamedGrants(), p.wholeHolds())
+	l.queueTargets(out, b, p, p.targets.NewGrants) // a view has no key from which ids of grants could be made
+	more := l.queueLoad(out, p, p.keys, p.keys)
 	out.Queue("COMMIT")
 	if err := send(ctx, conn, out); err != nil {
 		if isUnreadable(err) {
