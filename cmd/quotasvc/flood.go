@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 const (
@@ -63,9 +65,8 @@ type window struct {
 }
 
 func newFlood(out slog.Handler) *flood {
-	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "quotasvc_log_lines_dropped_total", Help: "Lines that were not written to the log because of a flood of equal lines, by level (warn, error).",
-	}, []string{"level"})
+	dropped := metric.CounterVec(nil, "quotasvc_log_lines_dropped_total",
+		"Lines that were not written to the log because of a flood of equal lines, by level (warn, error).", "level")
 	for _, level := range []slog.Level{slog.LevelWarn, slog.LevelError} {
 		dropped.WithLabelValues(levelLabel(level))
 	}

@@ -1,23 +1,23 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // logInto returns a logger and its flood. The returned function returns the number of written and dropped lines,
 // keyed by their level and message.
 func logInto() (*slog.Logger, *flood, func() map[string]int) {
-	var out syncBuffer
+	var out testenv.Log
 	f := newFlood(slog.NewJSONHandler(&out, nil))
 	return slog.New(f), f, func() map[string]int {
 		lines := map[string]int{}
@@ -31,24 +31,6 @@ func logInto() (*slog.Logger, *flood, func() map[string]int) {
 		}
 		return lines
 	}
-}
-
-// syncBuffer is a buffer that several goroutines may use.
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 func TestFlood_EqualLines_FirstTenThenOneInHundred(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
@@ -184,7 +185,7 @@ type printedKey struct {
 func printed(k *access.Key, secret string) printedKey {
 	return printedKey{
 		KeyID: k.ID, Name: k.Name, Scopes: k.Scopes.Names(), Tenant: k.Tenant, Prefix: k.Prefix, Secret: secret, Status: k.Status,
-		CreatedAt: k.CreatedAt, ExpiresAt: orNone(k.ExpiresAt), LastUsedAt: orNone(k.LastUsedAt),
+		CreatedAt: k.CreatedAt, ExpiresAt: period.OrNil(k.ExpiresAt), LastUsedAt: period.OrNil(k.LastUsedAt),
 	}
 }
 
@@ -214,13 +215,6 @@ func orTime(t time.Time) string {
 		return "never"
 	}
 	return t.Format(time.RFC3339)
-}
-
-func orNone(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // idKey reads the secret key with which the ids of charges and leases are signed.

@@ -104,7 +104,7 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 	if err != nil {
 		return Key{}, "", err
 	}
-	n.ExpiresAt = n.ExpiresAt.UTC().Truncate(time.Microsecond)
+	n.ExpiresAt = period.Micros(n.ExpiresAt)
 	secret = newSecret()
 	k = Key{ID: newID(), Name: n.Name, Scopes: scopes, Tenant: n.Tenant, Prefix: shown(secret), ExpiresAt: n.ExpiresAt, Status: StatusActive}
 	err = s.db.Write(ctx, "create key", func(ctx context.Context, tx *pgstore.Transaction) error {

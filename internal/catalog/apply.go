@@ -250,7 +250,7 @@ func (a *application) requireOverridable(ctx context.Context, locked map[string]
 	}
 	faulty, err := a.tx.notOverridable(ctx, list)
 	for i := range faulty {
-		a.refused("tenants."+faulty[i].tenant, &errcode.Error{Code: errcode.InvalidArgument, Fields: []body.Fault{faulty[i].fault()}})
+		a.refused("tenants."+faulty[i].tenant, errcode.Invalid(faulty[i].fault()))
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func (tx *txn) requireOverridable(ctx context.Context, before *lockedTenant, t *
 	if err != nil || len(faulty) == 0 {
 		return err
 	}
-	return &errcode.Error{Code: errcode.InvalidArgument, Fields: column(faulty, func(o *override) body.Fault { return o.fault() })}
+	return errcode.Invalid(column(faulty, func(o *override) body.Fault { return o.fault() })...)
 }
 
 // notOverridable returns the elements of list whose plan does not have the meter, in the same order.

@@ -248,7 +248,7 @@ func (s *Store) checkLimit(prefix string, l *Limit) error {
 			fields = append(fields, body.Fault{Field: prefix + "rate", Message: e.Error()})
 		}
 	}
-	return &errcode.Error{Code: errcode.InvalidArgument, Fields: fields}
+	return errcode.Invalid(fields...)
 }
 
 // flatten returns the errors that errors.Join joined.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
+	"github.com/quotasvc/quotasvc/internal/kit/null"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
@@ -303,9 +304,7 @@ func rowOf(a *Allowance) allowanceRow {
 	}
 	if a.Overage != nil {
 		r.overagePolicy, r.overageCap = &a.Overage.Policy, a.Overage.Cap
-		if a.Overage.AtPeriodEnd != "" {
-			r.overageAtEnd = &a.Overage.AtPeriodEnd
-		}
+		r.overageAtEnd = null.IfZero(a.Overage.AtPeriodEnd)
 	}
 	if a.AlertAt != nil {
 		text, _ := json.Marshal(a.AlertAt) // it cannot fail for integers

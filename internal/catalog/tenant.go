@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // Values of Tenant.Status.
@@ -87,9 +88,7 @@ func (t *Tenant) Suspended() bool { return t.Status == StatusSuspended }
 // normalize sets defaults, so that tenants with the same meaning are equal. A zero anchor stays zero, because only
 // the store knows the instant of creation.
 func (t *Tenant) normalize() {
-	if !t.Anchor.IsZero() {
-		t.Anchor = t.Anchor.UTC().Truncate(time.Microsecond)
-	}
+	t.Anchor = period.Micros(t.Anchor)
 	t.Timezone = cmp.Or(t.Timezone, defaultZone)
 	t.Status = cmp.Or(t.Status, StatusActive)
 	if t.Metadata == nil {

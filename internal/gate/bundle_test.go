@@ -25,8 +25,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/store/claim"
-	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
@@ -76,8 +74,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	pool, err := pgxpool.New(t.Context(), service)
 	require.NoError(t, err)
 	stop("pool", func(context.Context) error { pool.Close(); return nil })
-	db := pgstore.New(pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	store := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: CheckLimit, CheckRules: CheckRules})
+	store := catalog.NewStore(testenv.Store(pool), catalog.StoreConfig{CheckLimit: CheckLimit, CheckRules: CheckRules})
 	cat := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, Heartbeat: testenv.Patience, LoadTimeout: testenv.Patience})
 	require.NoError(t, cat.Start(t.Context()))
 	stop("catalog", cat.Stop)

@@ -42,6 +42,8 @@ func TestConsume_ChargesLimitsAndUnits_OrNeither(t *testing.T) {
 		if refused, ok := errors.AsType[*RateLimited](err); ok {
 			assert.True(t, len(refused.Violated) == 1 && refused.Violated[0] == "two" && refused.RetryAfter > 0 &&
 				refused.RetryAfter <= 24*time.Hour, "refused with %+v", refused)
+		}
+		if err != nil {
 			continue
 		}
 		units, tokens := got.Result.Items[0].Remaining, got.Limits[0].Remaining

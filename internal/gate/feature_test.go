@@ -13,8 +13,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
-	"github.com/quotasvc/quotasvc/internal/store/namedsql"
-	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 // statements counts the statements that a pool sends to PostgreSQL.
@@ -38,8 +36,7 @@ func newBare(t *testing.T) (*Gate, *statements) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	db := pgstore.New(pool, pgstore.Config{Target: namedsql.Target(testenv.OnCitus()), Timeout: testenv.Patience})
-	store := catalog.NewStore(db, catalog.StoreConfig{})
+	store := catalog.NewStore(testenv.Store(pool), catalog.StoreConfig{})
 	c := catalog.New(store, catalog.Config{ReloadEvery: time.Hour, Heartbeat: time.Hour})
 	require.NoError(t, c.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, c.Stop(context.Background())) })

@@ -23,8 +23,7 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 	b = encoding.AppendTextField(b, `,"detail":`, p.detail)
 	b = encoding.AppendTextField(b, `,"code":`, string(p.code))
 	if len(p.fields) > 0 {
-		b = append(b, `,"errors":[`...)
-		b = append(encoding.AppendList(b, p.fields, appendFault), ']')
+		b = encoding.AppendList(append(b, `,"errors":`...), p.fields, appendFault)
 	}
 	if d := p.denial; d != nil {
 		b = append(b, `,"limiting":`...)
@@ -42,8 +41,7 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 	}
 	b = encoding.AppendBlocked(b, p.blocked)
 	if len(p.violated) > 0 {
-		b = append(b, `,"violated-policies":[`...)
-		b = append(encoding.AppendList(b, p.violated, appendRule), ']')
+		b = encoding.AppendList(append(b, `,"violated-policies":`...), p.violated, appendRule)
 	}
 	if p.retryAfter > 0 && len(p.violated) > 0 {
 		b = encoding.AppendField(b, `,"retry_after_ms":`, encoding.Ceil(p.retryAfter, time.Millisecond))

@@ -234,11 +234,8 @@ const mustNotBePattern = "must name one: an override has no wildcards; for sever
 
 // overrideParameters returns the override that the path names. It refuses a key that is bound to another tenant.
 func (rc *request) overrideParameters() (override.Override, error) {
-	var o override.Override
+	o := override.Override{Rule: rc.parameter("rule")}
 	var err error
-	if o.Rule, err = rc.idParameter("rule"); err != nil {
-		return o, err
-	}
 	subject := strings.HasSuffix(rc.Path(), "/:subject")
 	if names := []string{"tenant", "subject"}; rc.Request().Method == http.MethodPut {
 		if !subject {

@@ -7,6 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/null"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/report/denial"
@@ -152,8 +153,6 @@ func (s *Server) listPeriods(rc *request) error {
 func periodOf(p *history.PeriodInfo) client.Period {
 	out := client.Period{Start: p.Start.UTC(), LocalStart: p.LocalStart, Allowance: p.Allowance}
 	out.End = answers.TimeOrNull(p.End)
-	if p.LocalEnd != "" {
-		out.LocalEnd = &p.LocalEnd
-	}
+	out.LocalEnd = null.IfZero(p.LocalEnd)
 	return out
 }

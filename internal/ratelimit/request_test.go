@@ -42,8 +42,9 @@ func TestRequest_Check(t *testing.T) {
 			func(ctx context.Context, r Request) error { _, err := l.Peek(ctx, r); return err },
 			func(ctx context.Context, r Request) error { _, err := l.Refund(ctx, r); return err },
 		} {
-			field, ok := errors.AsType[*rule.FieldError](do(context.Background(), tc.req))
-			assert.True(t, ok && field.Field == tc.field, "%s: %v; want an error on %s", name, field, tc.field)
+			err := do(context.Background(), tc.req)
+			field, ok := errors.AsType[*rule.FieldError](err)
+			assert.True(t, ok && field.Field == tc.field, "%s: %v; want an error on %s", name, err, tc.field)
 		}
 	}
 	ok := Request{Tenant: strings.Repeat("a", 128), Charges: append(seventeen[:15:15], Charge{Rule: limit, Dimension: rule.Dimension("x")})}

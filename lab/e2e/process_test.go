@@ -212,22 +212,7 @@ func fails(t testing.TB, env []string, want int, says string, args ...string) {
 }
 
 // logBuffer collects output. It may be written and read at the same time.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
+type logBuffer struct{ testenv.Log }
 
 // tail returns the end of the output.
 func (b *logBuffer) tail() string {

@@ -39,7 +39,7 @@ func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 	owner := connectTo(t, postgres.URL)
 	run := func(sql string) {
 		t.Helper()
-		runSQL(t, owner, sql)
+		testenv.Exec(t, owner, sql)
 	}
 	run("CREATE ROLE rotating SUPERUSER LOGIN PASSWORD 'first-password'")
 	withPassword := func(password string) string {

@@ -38,7 +38,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	for _, sql := range []string{
 		"ALTER SYSTEM SET ssl_cert_file = 'tls.pem'", "ALTER SYSTEM SET ssl_key_file = 'tls.key'", "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()",
 	} {
-		runSQL(t, conn, sql)
+		testenv.Exec(t, conn, sql)
 	}
 	verified := postgres.URL + "&"
 	if !strings.Contains(postgres.URL, "?") {

@@ -13,6 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // Values of Block.Kind and Block.Action.
@@ -83,9 +84,7 @@ func (b *Block) CheckKey(c *check.Checker) {
 func (b *Block) Normalize() {
 	b.CreatedAt, b.UpdatedAt = time.Time{}, time.Time{}
 	b.Action = cmp.Or(b.Action, ActionBlock)
-	if !b.ExpiresAt.IsZero() {
-		b.ExpiresAt = b.ExpiresAt.UTC().Truncate(time.Microsecond)
-	}
+	b.ExpiresAt = period.Micros(b.ExpiresAt)
 	if b.Kind == KindIP {
 		if prefix, err := parsePrefix(b.Value); err == nil {
 			b.Value = prefixText(prefix)

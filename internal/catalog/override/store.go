@@ -51,7 +51,7 @@ func (s *Store) Put(ctx context.Context, o Override) (stored Override, created b
 	if faults := o.Check(body.Given{}); faults != nil {
 		return Override{}, false, errcode.Invalid(faults...)
 	}
-	o.ExpiresAt = o.ExpiresAt.UTC().Truncate(time.Microsecond)
+	o.ExpiresAt = period.Micros(o.ExpiresAt)
 	err = s.catalog.DB().Write(ctx, "put override", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if _, err := tx.Exec(ctx, s.queries["LockRule"], o.Rule); err != nil {
 			return fmt.Errorf("lock rule: %w", err)

@@ -58,15 +58,16 @@ func AppendTimeField(b []byte, name string, t time.Time) []byte {
 	return AppendTime(append(b, name...), t)
 }
 
-// AppendList appends the elements of a list, separated by commas. The function `one` appends one element.
+// AppendList appends a list as a JSON array. The function `one` appends one element.
 func AppendList[T any](b []byte, list []T, one func([]byte, *T) []byte) []byte {
+	b = append(b, '[')
 	for i := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = one(b, &list[i])
 	}
-	return b
+	return append(b, ']')
 }
 
 // AppendDebit appends a debit's result in the form of the contract's DebitAnswer.
@@ -92,9 +93,8 @@ func AppendConsume(b []byte, r *ledger.DebitResult, limits []gate.LimitVerdict, 
 func AppendDebitMembers(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
 	b = AppendTextField(b, `"operation_id":`, r.OperationID)
 	b = AppendTextField(b, `,"tenant":`, r.Tenant)
-	b = append(b, `,"items":[`...)
-	b = AppendList(b, r.Items, appendDebitedItem)
-	b = AppendTimeField(b, `],"as_of":`, r.AsOf)
+	b = AppendList(append(b, `,"items":`...), r.Items, appendDebitedItem)
+	b = AppendTimeField(b, `,"as_of":`, r.AsOf)
 	if dryRun {
 		b = append(b, `,"dry_run":true`...)
 	}
@@ -106,8 +106,7 @@ func appendDebitedItem(b []byte, it *ledger.ItemResult) []byte {
 	b = AppendField(b, `,"requested":`, it.Requested)
 	b = AppendField(b, `,"charged":`, it.Charged)
 	b = AppendField(b, `,"shortfall":`, it.Shortfall)
-	b = append(b, `,"draws":[`...)
-	b = append(AppendList(b, it.Draws, appendDraw), ']')
+	b = AppendList(append(b, `,"draws":`...), it.Draws, appendDraw)
 	if it.Overflow != nil && it.Overflow.Per > 1 {
 		b = appendOverflow(b, it)
 	}
@@ -153,9 +152,8 @@ func AppendCheck(b []byte, c *gate.Check) []byte {
 		b = AppendLimiting(b, c.Limiting)
 	}
 	b = AppendBlocked(b, c.Blocked)
-	b = append(b, `,"items":[`...)
-	b = AppendList(b, c.Items, appendCheckedItem)
-	b = append(b, `],"limits":`...)
+	b = AppendList(append(b, `,"items":`...), c.Items, appendCheckedItem)
+	b = append(b, `,"limits":`...)
 	b = appendVerdicts(b, c.Limits)
 	b = AppendTextField(b, `,"source":`, string(c.Source))
 	b = AppendTimeField(b, `,"as_of":`, c.AsOf)
@@ -181,7 +179,7 @@ func appendCheckedItem(b []byte, it *gate.CheckItem) []byte {
 }
 
 func appendVerdicts(b []byte, verdicts []gate.LimitVerdict) []byte {
-	return append(AppendList(append(b, '['), verdicts, appendVerdict), ']')
+	return AppendList(b, verdicts, appendVerdict)
 }
 
 func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {

@@ -73,7 +73,7 @@ func CitusPrivate(t testing.TB) *CitusServer {
 	case err != nil:
 		t.Fatal("testenv: ", err)
 	}
-	cleanUp(t, stop)
+	StopAtEnd(t, stop)
 	u, err := url.Parse(c.Coordinator.URL())
 	require.NoError(t, err, "testenv")
 	u.Path = "/citus"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
@@ -15,9 +16,7 @@ import (
 func Pool(t testing.TB, databaseURL string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -30,9 +29,8 @@ func Store(pool *pgxpool.Pool) *pgstore.Store {
 // Exec runs a statement on a connection, in a transaction or on a pool. It fails the test if the statement fails.
 func Exec(t testing.TB, on execer, sql string, args ...any) {
 	t.Helper()
-	if _, err := on.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	_, err := on.Exec(t.Context(), sql, args...)
+	require.NoError(t, err, "%s", sql)
 }
 
 type execer interface {
@@ -43,20 +41,12 @@ type execer interface {
 func Put[T any](t testing.TB, put func(context.Context, T) (T, bool, error), object T) T {
 	t.Helper()
 	stored, _, err := put(t.Context(), object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return stored
 }
 
-// StopAtEnd stops a part of the service when the test ends. It fails the test if stop returns an error.
+// StopAtEnd stops a part of the service, or a server, when the test ends. It fails the test if stop returns an error.
 func StopAtEnd(t testing.TB, stop func(context.Context) error) {
 	t.Helper()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), Patience)
-		defer cancel()
-		if err := stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { within(t, "stop at the end of the test", stop) })
 }

@@ -103,7 +103,7 @@ func startPostgresOf(t testing.TB, environment ...string) (*localstack.Postgres,
 	defer cancel()
 	p, stop, err := shared.source.localPostgres(ctx, maxConnections, environment...)
 	require.NoError(t, err, "testenv: a private PostgreSQL needs local binaries")
-	cleanUp(t, stop)
+	StopAtEnd(t, stop)
 	require.NoError(t, errors.Join(migrate(ctx, p.URL()), makeServiceLoginAt(ctx, p.URL())), "testenv")
 	return p, &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}
 }
@@ -127,7 +127,7 @@ func RedisPrivate(t testing.TB) *RedisServer {
 	defer cancel()
 	r, stop, err := shared.source.localRedis(ctx)
 	require.NoError(t, err, "testenv: a private Redis needs local binaries")
-	cleanUp(t, stop)
+	StopAtEnd(t, stop)
 	return newRedisServer(t, r)
 }
 
@@ -144,12 +144,6 @@ func (s *RedisServer) Options() *redis.Options {
 // returns an error, unlike the other methods, which fail the test.
 func (s *RedisServer) Info(ctx context.Context, section string) (string, error) {
 	return s.redis.Info(ctx, section)
-}
-
-// cleanUp stops a private server when its test ends.
-func cleanUp(t testing.TB, stop func(context.Context) error) {
-	t.Helper()
-	t.Cleanup(func() { within(t, "stop a private server", stop) })
 }
 
 // within calls the function `do` with the time limit stopTimeout, which is enough for a start as well. It reports a

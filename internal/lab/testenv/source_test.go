@@ -44,7 +44,7 @@ func choose(t *testing.T, s source) (postgres, redis backend) {
 	require.NoError(t, err)
 	for _, b := range []backend{postgres, redis} {
 		if b.stop != nil {
-			cleanUp(t, b.stop)
+			StopAtEnd(t, b.stop)
 		}
 	}
 	return postgres, redis
@@ -106,11 +106,11 @@ func TestContainers_Engine_UsedOrAbsenceReported(t *testing.T) {
 		t.Log("no container engine here, reported as: ", err)
 		return
 	}
-	cleanUp(t, p.stop)
+	StopAtEnd(t, p.stop)
 	assert.True(t, scan[int](t, connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
 	r, err := dockerContainers{}.redis(ctx)
 	require.NoError(t, err)
-	cleanUp(t, r.stop)
+	StopAtEnd(t, r.stop)
 	o, err := redis.ParseURL(r.url)
 	require.NoError(t, err)
 	assert.NoError(t, client(t, o).Ping(ctx).Err())

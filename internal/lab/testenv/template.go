@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // goose needs a database/sql driver
 	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
 	"github.com/quotasvc/quotasvc/migrations"
@@ -99,10 +100,10 @@ func templateName(files fs.FS, roles string, now time.Time) (string, error) {
 func Migrator(t testing.TB, databaseURL string) *goose.Provider {
 	t.Helper()
 	db, err := sql.Open("pgx", databaseURL)
-	check(t, "open database", err)
+	require.NoError(t, err, "open database")
 	t.Cleanup(func() { _ = db.Close() })
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS)
-	check(t, "read migrations", err)
+	require.NoError(t, err, "read migrations")
 	return provider
 }
 

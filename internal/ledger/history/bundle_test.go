@@ -38,11 +38,7 @@ func newBundle(t testing.TB) *bundle {
 	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(b.url), Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	b.check(l.Start(t.Context()))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
-		defer cancel()
-		assert.NoError(t, l.Stop(ctx), "stop ledger")
-	})
+	testenv.StopAtEnd(t, l.Stop)
 	b.Reader = b.reader(l, Config{})
 	b.db, err = pgx.Connect(t.Context(), b.url)
 	b.check(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
@@ -79,16 +80,8 @@ func (l *lag) stop() {
 
 func (l *lag) run(ctx context.Context) {
 	defer close(l.ended)
-	tick := time.NewTicker(lagEvery)
-	defer tick.Stop()
-	for {
-		l.look(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	l.look(ctx)
+	backoff.Every(ctx, lagEvery, func(time.Time) { l.look(ctx) })
 }
 
 // look queries the primary and the replica, and updates the lag. If the primary does not answer, look uses the

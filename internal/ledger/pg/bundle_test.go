@@ -75,11 +75,7 @@ func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 	l, err := Open(t.Context(), cfg)
 	require.NoError(t, err)
 	require.NoError(t, l.Start(t.Context()))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
-		defer cancel()
-		assert.NoError(t, l.Stop(ctx), "stop ledger")
-	})
+	testenv.StopAtEnd(t, l.Stop)
 	return l
 }
 
@@ -300,11 +296,7 @@ func openVerifier(t testing.TB, url string, target namedsql.Target) *verifier.Ve
 	t.Helper()
 	v, err := verifier.Open(t.Context(), verifier.Config{Target: target, DatabaseURL: url, Log: logger(t), Metrics: prometheus.NewRegistry()})
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testenv.Patience)
-		defer cancel()
-		assert.NoError(t, v.Stop(ctx), "stop verifier")
-	})
+	testenv.StopAtEnd(t, v.Stop)
 	return v
 }
 

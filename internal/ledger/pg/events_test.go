@@ -30,13 +30,7 @@ func newMovedBundle(t *testing.T) (*bundle, *testenv.DatabaseClock) {
 }
 
 // servicePool returns connections with the role of the service.
-func (b *bundle) servicePool() *pgxpool.Pool {
-	b.t.Helper()
-	pool, err := pgxpool.New(b.t.Context(), testenv.AsService(b.url))
-	require.NoError(b.t, err)
-	b.t.Cleanup(pool.Close)
-	return pool
-}
+func (b *bundle) servicePool() *pgxpool.Pool { return testenv.Pool(b.t, testenv.AsService(b.url)) }
 
 // remind reads the agreed time, and emits the events of grants that end soon.
 func (b *bundle) remind(pool *pgxpool.Pool) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
 // Summary is a verification without its differences. While it runs, its numbers are preliminary.
@@ -71,9 +72,8 @@ func scanSummary(row pgx.CollectableRow) (Summary, error) {
 	if abandoned {
 		s.Status = VerificationAbandoned
 	}
-	if s.StartedAt = s.StartedAt.UTC(); finished != nil {
-		s.FinishedAt = finished.UTC()
-	}
+	s.StartedAt = s.StartedAt.UTC()
+	s.FinishedAt = period.OrZero(finished)
 	return s, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -210,8 +211,7 @@ func (v *Verifier) VerificationStatus(ctx context.Context, id string) (Verificat
 	if abandoned {
 		of.Status = VerificationAbandoned
 	}
-	if of.StartedAt = of.StartedAt.UTC(); finished != nil {
-		of.FinishedAt = finished.UTC()
-	}
+	of.StartedAt = of.StartedAt.UTC()
+	of.FinishedAt = period.OrZero(finished)
 	return of, nil
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,7 +48,7 @@ func newQuietBundle(t testing.TB, change ...func(*pace)) *bundle {
 	b := &bundle{t: t, pool: connect(t, testenv.AsService(url)), db: connect(t, url)}
 	var err error
 	b.Service, err = New(Config{
-		Pool: b.pool, DB: testenv.Store(b.pool), AllowPrivate: true, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry(), pace: p,
+		Pool: b.pool, DB: testenv.Store(b.pool), AllowPrivate: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Metrics: prometheus.NewRegistry(), pace: p,
 	})
 	require.NoError(t, err)
 	return b
@@ -70,20 +69,13 @@ func (b *bundle) start() *bundle {
 	b.t.Helper()
 	require.NoError(b.t, b.Start(b.t.Context()))
 	dispatcher := events.NewDispatcher(events.DispatcherConfig{
-		Pool: b.pool, Sweep: func(context.Context) error { return nil }, Clock: systemClock{}, Each: b.Queue, Log: slog.New(slog.NewTextHandler(testLog{b.t}, nil)),
+		Pool: b.pool, Sweep: func(context.Context) error { return nil }, Clock: systemClock{}, Each: b.Queue, Log: slog.New(slog.NewTextHandler(b.t.Output(), nil)),
 		Metrics: prometheus.NewRegistry(),
 	})
 	dispatcher.Start()
 	testenv.StopAtEnd(b.t, b.Stop)
 	testenv.StopAtEnd(b.t, dispatcher.Stop)
 	return b
-}
-
-type testLog struct{ t testing.TB }
-
-func (w testLog) Write(p []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(p)))
-	return len(p), nil
 }
 
 // tell inserts one event for each tenant, all in one transaction.

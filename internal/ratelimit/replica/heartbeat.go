@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 	"github.com/quotasvc/quotasvc/lua"
@@ -123,16 +124,9 @@ func (h *Heartbeat) Stop(ctx context.Context) error {
 }
 
 func (h *Heartbeat) run() {
-	tick := time.NewTicker(h.cfg.Every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-h.stopping.Done():
-			return
-		case <-tick.C:
-			_ = h.beat(h.stopping) // logged and counted
-		}
-	}
+	backoff.Every(h.stopping, h.cfg.Every, func(time.Time) {
+		_ = h.beat(h.stopping) // logged and counted
+	})
 }
 
 // beat sends one heartbeat and updates the set of replicas with the reply.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,27 +15,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// lines collects the lines of a log. Goroutines may write it while the test reads it.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
+// count returns how often a log has the text.
+func count(log *testenv.Log, text string) int { return strings.Count(log.String(), text) }
 
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
-
-func evictionWatchOn(t *testing.T, client redis.UniversalClient) (*EvictionWatch, *lines) {
+func evictionWatchOn(t *testing.T, client redis.UniversalClient) (*EvictionWatch, *testenv.Log) {
 	t.Helper()
-	log := &lines{}
+	log := &testenv.Log{}
 	w := NewEvictionWatch(storeOn(t, client, Config{}), slog.New(slog.NewTextHandler(log, nil)))
 	w.every = 10 * time.Millisecond
 	t.Cleanup(func() { _ = w.Stop(t.Context()) })
@@ -85,11 +69,11 @@ func TestEviction_PolicyChanges_ToldOnce(t *testing.T) {
 	w.Start()
 	for n := 1; n <= 2; n++ {
 		setPolicy(t, client, "volatile-ttl")
-		testenv.Eventually(t, func() bool { return w.Found() != nil && log.count("may evict keys") == n })
+		testenv.Eventually(t, func() bool { return w.Found() != nil && count(log, "may evict keys") == n })
 		setPolicy(t, client, noEviction)
-		testenv.Eventually(t, func() bool { return w.Found() == nil && log.count("no longer evicts keys") == n })
+		testenv.Eventually(t, func() bool { return w.Found() == nil && count(log, "no longer evicts keys") == n })
 	}
-	assert.Equal(t, 2, log.count("may evict keys"), "lines for two changes")
+	assert.Equal(t, 2, count(log, "may evict keys"), "lines for two changes")
 }
 
 // TestEviction_RedisAway_StartIsNotRefused: while Redis is away, a start is not refused, and an earlier finding stays
@@ -122,8 +106,8 @@ func TestEviction_InfoForbidden_IsUnknown(t *testing.T) {
 	for range 2 {
 		assert.NoError(t, w.lookPatiently(t))
 	}
-	if n := testutil.ToFloat64(w.store.metrics.policyUnknown); n != 1 || log.count("does not report its maxmemory-policy") != 1 {
-		t.Errorf("the metric is %v, and %d lines say so", n, log.count("does not report its maxmemory-policy"))
+	if n := testutil.ToFloat64(w.store.metrics.policyUnknown); n != 1 || count(log, "does not report its maxmemory-policy") != 1 {
+		t.Errorf("the metric is %v, and %d lines say so", n, count(log, "does not report its maxmemory-policy"))
 	}
 }
 
@@ -160,6 +144,6 @@ func TestEviction_SentinelFailover_NewMasterIsAsked(t *testing.T) {
 	w.Start()
 	s.Master.Kill()
 	s.AwaitMaster(s.Replica)
-	testenv.Eventually(t, func() bool { return w.Found() != nil && log.count("may evict keys") == 1 })
+	testenv.Eventually(t, func() bool { return w.Found() != nil && count(log, "may evict keys") == 1 })
 	assert.ErrorContains(t, w.Found(), s.Replica.Addr)
 }
