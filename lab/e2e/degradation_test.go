@@ -190,7 +190,8 @@ func (tr *trial) newest(kinds string, after time.Time, answers int, ok func(c ca
 func always() bool { return true }
 
 func (tr *trial) postgresIsAway() bool {
-	return strings.Contains(tr.in.stderr.String(), "server is away")
+	tr.t.Helper()
+	return metricOf(tr.in.metrics(tr.t), "quotasvc_ledger_breaker_open") == 1
 }
 
 func (tr *trial) answers(kinds string, ok func(c call) bool) func() bool {

@@ -20,8 +20,9 @@ const (
 	// deadline. The final checkpoint of a busy dev database takes seconds.
 	defaultStopTimeout = 30 * time.Second
 
-	// killTimeout is the time limit for the end of a process after it got SIGKILL.
-	killTimeout = 10 * time.Second
+	// killTimeout is the time limit for the end of a process after it got SIGKILL. A process ends only after its
+	// current fsync, which takes over 10 s on a disk that other programs use a lot.
+	killTimeout = 2 * time.Minute
 
 	// orphanGrace is the time that the server of a dead owner gets to stop after the
 	// kernel's signal, before it gets a second signal.
