@@ -402,7 +402,7 @@ type AdjustmentRequest struct {
 
 // Allowance The units of a meter that a plan grants per period.
 type Allowance struct {
-	// AlertAt The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. For balances of subjects there are events only if this list is given.
+	// AlertAt The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. Each is emitted once per period, and again after more can be used (such as after a top-up) and the used share was below it. For balances of subjects there are events only if this list is given.
 	//
 	// Examples: [50,80,100]
 	AlertAt []int64 `json:"alert_at,omitzero"`

@@ -24,6 +24,7 @@ type Memory struct {
 	refunds  map[ledger.EntryKey]ledger.RefundSum // refunded so far
 	entries  map[ledger.OperationID][]ledger.Entry
 	periods  map[ledger.BalanceKey][]ledger.PeriodRow // closed periods, oldest first
+	stored   func(*ledger.Changes)                    // called with all that is stored; may be nil
 }
 
 func newMemory() *Memory {

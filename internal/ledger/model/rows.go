@@ -16,6 +16,9 @@ func (s *Memory) store(t *rapid.T, b *ledger.Batch) {
 		}
 	}
 	changes := b.Changes()
+	if s.stored != nil {
+		s.stored(&changes)
+	}
 	s.storeEntries(t, changes.Entries)
 	for _, book := range changes.Books {
 		if book.Remaining() < 0 || book.HeadRemaining < 0 || book.HeadRemaining > book.Remaining() || book.Held < 0 || book.Overage < 0 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
 // A scenario states a rule of the ledger as a story: testdata/scenarios has one file per rule, and its README.md
@@ -35,7 +36,9 @@ type scenario struct {
 	meters    map[string]bool // by id; true: denials of the meter are stored
 	tenants   map[string]*Memory
 	suspended map[string]bool
-	trying    bool // the current line begins with try
+	emitted   []events.Event
+	marks     map[events.Mark]bool // of events that were emitted and were not armed since; nil: none
+	trying    bool                 // the current line begins with try
 }
 
 // words are the words of a line that follow its verb.
@@ -181,6 +184,7 @@ func (s *scenario) do(line []string) (string, error) {
 		"debit": {3, s.debit}, "grant": {3, s.grant}, "hold": {3, s.hold}, "capture": {2, s.capture}, "release": {2, s.release},
 		"extend": {2, s.extend}, "refund": {2, s.refund}, "adjust": {3, s.adjust}, "void": {2, s.void}, "prolong": {2, s.prolong},
 		"balance": {2, s.balance}, "statement": {3, s.statement}, "entries": {2, s.entries}, "grants": {2, s.grants},
+		"alerts": {2, s.alerts},
 	}
 	if len(line) == 0 || commands[line[0]].run == nil {
 		return "", errors.New("no such command")

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/notice"
+	"github.com/quotasvc/quotasvc/internal/outbox/events"
 )
 
 // This file has the verbs of scenarios for reads. They advance a balance to now in memory and store nothing. The
@@ -171,4 +173,52 @@ func (s *Memory) factsOf(b *ledger.Book, id string) string {
 		}
 	}
 	return "none"
+}
+
+// note keeps the events of stored changes, and sets and clears their marks as the store does.
+func (s *scenario) note(c *ledger.Changes) {
+	if s.marks == nil {
+		s.marks = map[events.Mark]bool{}
+	}
+	emitted := notice.Of(c)
+	for _, e := range emitted.Events {
+		if e.Once != nil {
+			mark := events.Mark{Tenant: e.Tenant, Meter: e.Meter, Subject: e.Subject, Start: e.Once.Start, Name: e.Once.Mark}
+			if s.marks[mark] && !e.Once.Armed {
+				continue
+			}
+			s.marks[mark] = true
+		}
+		s.emitted = append(s.emitted, e)
+	}
+	for _, mark := range emitted.Armed {
+		delete(s.marks, mark)
+	}
+}
+
+// alerts TENANT METER [subject=SUBJECT] shows the thresholds and exhaustions of which there were events since the last
+// such line. What is due has its events before.
+func (s *scenario) alerts(w words) (string, error) {
+	m, _, err := s.read(w.args[0], w.args[1], w.subject())
+	if err != nil {
+		return "", err
+	}
+	m.sweep(s.rt, s.now)
+	shown := []string{}
+	s.emitted = slices.DeleteFunc(s.emitted, func(e events.Event) bool {
+		level, ok := e.Data.(events.Level)
+		if !ok || e.Tenant != w.args[0] || e.Meter != w.args[1] || e.Subject != w.subject() {
+			return false
+		}
+		text := "exhausted"
+		if e.Type == events.ThresholdReached {
+			text = strconv.Itoa(int(level.Threshold))
+		}
+		shown = append(shown, text)
+		return true
+	})
+	if len(shown) == 0 {
+		shown = []string{"none"}
+	}
+	return "ok list " + strings.Join(shown, ","), nil
 }

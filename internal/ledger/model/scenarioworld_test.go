@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -65,7 +66,7 @@ func (s *scenario) plan(w words) (string, error) {
 }
 
 // readAllowance returns an allowance with the fields every= anchor= rollover-min= rollover-max= overage= overage-end=
-// overflow= price= per-subject= per= days=
+// overflow= price= per-subject= per= days= alert-at=
 func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 	a := ledger.Allowance{Amount: amount, Anchor: period.Calendar, OverflowMeter: w.named["overflow"]}
 	var err error
@@ -108,6 +109,13 @@ func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 	if per != nil {
 		a.OverflowPrice.Per = *per
 	}
+	if text, ok := w.named["alert-at"]; ok {
+		a.AlertAt = new([]int16)
+		for _, part := range strings.Split(text, ",") {
+			percent, bad := strconv.ParseInt(part, 10, 16)
+			*a.AlertAt, err = append(*a.AlertAt, int16(percent)), errors.Join(err, bad)
+		}
+	}
 	if days != nil {
 		a.Lasts = time.Duration(*days) * 24 * time.Hour
 	}
@@ -128,6 +136,7 @@ func (s *scenario) tenant(w words) (string, error) {
 	} else {
 		m = newMemory()
 		m.Plans = s.plans
+		m.stored = s.note
 		s.tenants[w.args[0]] = m
 	}
 	var err error

@@ -4,9 +4,10 @@
 // # Invariants
 //
 //  1. The events depend on the changes alone. Nothing is read, and nothing is changed.
-//  2. Entries are examined one by one. So a threshold that one operation of a batch crosses has its event even if the
-//     next operation refunds the use.
-//  3. A batch of debits that stay below the lowest threshold costs one comparison per balance.
+//  2. Operations are examined one by one. So a threshold that one operation of a batch crosses has its event even if
+//     the next operation refunds the use.
+//  3. Events have the order of the entries that caused them.
+//  4. A batch of debits that stay below the lowest threshold costs one comparison per balance.
 //
 // # Clock
 //

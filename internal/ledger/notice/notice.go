@@ -1,8 +1,8 @@
 package notice
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,10 +22,12 @@ const (
 type notices struct {
 	events.Emitted
 
+	causes  []int                              // by event: the index of the entry that caused it
 	books   map[ledger.BalanceKey]*ledger.Book // for data that entries lack; nil until it is needed
 	changes *ledger.Changes
 	watched map[ledger.BalanceKey]*watched // balances that may have crossed a threshold; nil: there are none
 	holds   map[holdOf]int                 // indices in Emitted.Events
+	issued  map[ledger.GrantKey]int        // indices of the entries that issued the new grants; nil: there are none
 }
 
 type holdOf struct {
@@ -33,20 +35,21 @@ type holdOf struct {
 	id string
 }
 
-// Of returns the events of changes.
+// Of returns the events of changes, in the order of their causes.
 func Of(c *ledger.Changes) events.Emitted {
 	n := notices{changes: c}
 	for _, b := range c.Books {
 		n.watch(b)
 	}
+	n.findIssued()
 	for i := range c.Entries {
 		e := &c.Entries[i]
 		if e.Kind != ledger.EntryDebit {
-			n.entered(e)
+			n.entered(i, e)
 		}
 		if n.watched != nil {
-			if w := n.watched[e.BalanceKey]; w != nil && e.PeriodStart.Equal(w.Start) {
-				w.entries = append(w.entries, e)
+			if w := n.watched[e.BalanceKey]; w != nil {
+				w.see(i, e)
 			}
 		}
 	}
@@ -58,30 +61,75 @@ func Of(c *ledger.Changes) events.Emitted {
 			n.extended(g)
 		}
 	}
-	for _, b := range c.Books { // in the order of the books, so that equal changes have equal events
+	for _, b := range c.Books {
 		if w := n.watched[b.BalanceKey]; w != nil {
-			w.addCrossed(&n.Emitted)
+			w.examine(&n)
 		}
 	}
+	n.sort()
 	return n.Emitted
 }
 
-// entered adds an event if the entry alone causes an event.
-func (n *notices) entered(e *ledger.Entry) {
+// add adds the event that the entry with index cause has caused.
+func (n *notices) add(cause int, e events.Event) {
+	n.Events, n.causes = append(n.Events, e), append(n.causes, cause)
+}
+
+// sort orders the events by their causes.
+func (n *notices) sort() {
+	if slices.IsSorted(n.causes) {
+		return
+	}
+	order := make([]int, len(n.Events))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(n.causes[a], n.causes[b]) })
+	sorted := make([]events.Event, len(order))
+	for i, at := range order {
+		sorted[i] = n.Events[at]
+	}
+	n.Events = sorted
+}
+
+// findIssued finds the first entry of each new grant.
+func (n *notices) findIssued() {
+	if len(n.changes.NewGrants) == 0 {
+		return
+	}
+	n.issued = make(map[ledger.GrantKey]int, len(n.changes.NewGrants))
+	for _, g := range n.changes.NewGrants {
+		n.issued[keyOf(g)] = 0
+	}
+	for i := range slices.Backward(n.changes.Entries) {
+		e := &n.changes.Entries[i]
+		k := ledger.GrantKey{BalanceKey: e.BalanceKey, ID: e.Grant}
+		if _, isNew := n.issued[k]; isNew {
+			n.issued[k] = i
+		}
+	}
+}
+
+func keyOf(g *ledger.OpenGrant) ledger.GrantKey {
+	return ledger.GrantKey{BalanceKey: ledger.BalanceKey{Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject}, ID: g.ID}
+}
+
+// entered adds an event if the entry e alone, which has index i, causes an event.
+func (n *notices) entered(i int, e *ledger.Entry) {
 	switch {
 	case e.Kind == ledger.EntryExpire && e.EffectiveAt.IsZero():
 		// A refund or a release came too late: there was already an event when the grant ended.
 	case e.Kind == ledger.EntryExpire && !strings.HasPrefix(e.OperationID, holdExpires) && !n.endsWithPeriod(e):
-		n.Events = append(n.Events, events.Event{
+		n.add(i, events.Event{
 			Type: events.GrantExpired, At: e.CreatedAt, Tenant: e.Tenant, Meter: e.Meter, Subject: e.Subject,
 			Data: events.Grant{Grant: e.Grant, Source: string(e.Source), Amount: e.Amount, ExpiresAt: endOf(e.EffectiveAt)},
 		})
 	case e.Kind == ledger.EntryRelease && strings.HasPrefix(e.OperationID, holdExpires):
-		n.holdExpired(e, holdExpires, e.Amount)
+		n.holdExpired(i, holdExpires, e.Amount)
 	case e.Kind == ledger.EntryCapture && strings.HasPrefix(e.OperationID, holdTakes):
-		n.holdExpired(e, holdTakes, 0)
+		n.holdExpired(i, holdTakes, 0)
 	case e.Kind == ledger.EntryGrant && e.Source == ledger.SourceAllowance && strings.HasPrefix(e.OperationID, opens):
-		n.opened(e)
+		n.opened(i, e)
 	}
 }
 
@@ -95,8 +143,9 @@ func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
 }
 
 // holdExpired adds units that an expired hold line returned to the event of the hold on this balance. The first line
-// creates the event. prefix is that of the entry's operation.
-func (n *notices) holdExpired(e *ledger.Entry, prefix string, units int64) {
+// creates the event. prefix is that of the operation of the entry with index cause.
+func (n *notices) holdExpired(cause int, prefix string, units int64) {
+	e := &n.changes.Entries[cause]
 	rest := strings.TrimPrefix(e.OperationID, prefix+e.Meter+"/"+e.Subject+"/")
 	key := holdOf{e.BalanceKey, rest[:max(0, strings.LastIndexByte(rest, '/'))]}
 	if i, there := n.holds[key]; there {
@@ -109,7 +158,7 @@ func (n *notices) holdExpired(e *ledger.Entry, prefix string, units int64) {
 		n.holds = map[holdOf]int{}
 	}
 	n.holds[key] = len(n.Events)
-	n.Events = append(n.Events, events.Event{
+	n.add(cause, events.Event{
 		Type: events.HoldExpired, At: e.CreatedAt, Tenant: e.Tenant, Meter: e.Meter, Subject: e.Subject,
 		Data: events.Hold{Hold: key.id, Amount: units, ExpiredAt: e.EffectiveAt.UTC()},
 	})
@@ -117,12 +166,12 @@ func (n *notices) holdExpired(e *ledger.Entry, prefix string, units int64) {
 
 // opened adds an event for an opened period that is still open. If several periods were missed, only the last period
 // has an event.
-func (n *notices) opened(e *ledger.Entry) {
+func (n *notices) opened(i int, e *ledger.Entry) {
 	book := n.book(e.BalanceKey)
 	if book == nil || !book.Start.Equal(e.PeriodStart) || book.Subject != "" {
 		return
 	}
-	n.Events = append(n.Events, events.Event{
+	n.add(i, events.Event{
 		Type: events.PeriodOpened, At: e.CreatedAt, Tenant: e.Tenant, Meter: e.Meter,
 		Data: events.Period{Plan: book.Plan, Limit: book.Limit(), PeriodStart: book.Start.UTC(), PeriodEnd: endOf(book.End)},
 	})
@@ -144,12 +193,12 @@ func (n *notices) granted(g *ledger.OpenGrant) {
 	ofPlan := g.Source == ledger.SourceAllowance || g.Source == ledger.SourceRollover
 	if !ofPlan {
 		effective := g.EffectiveAt.UTC()
-		n.Events = append(n.Events, events.Event{
+		n.add(n.issued[keyOf(g)], events.Event{
 			Type: events.GrantCreated, At: g.CreatedAt, Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject,
 			Data: events.Grant{Grant: g.ID, Source: string(g.Source), Amount: g.Amount, EffectiveAt: &effective, ExpiresAt: endOf(g.ExpiresAt)},
 		})
 	}
-	switch book := n.book(ledger.BalanceKey{Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject}); {
+	switch book := n.book(keyOf(g).BalanceKey); {
 	case g.Status != ledger.GrantActive && g.Status != ledger.GrantPending, !g.ExpiresAt.Before(period.Forever):
 		return
 	case ofPlan && (book == nil || !g.ExpiresAt.Before(book.End)): // a grant that ends with its period has no reminder
@@ -177,107 +226,4 @@ func endOf(t time.Time) *time.Time {
 	}
 	t = t.UTC()
 	return &t
-}
-
-// DefaultLevels returns, in order, the percentages that have events if the plan names no percentages.
-func DefaultLevels() []int16 { return []int16{80, 100} }
-
-var defaultLevels = DefaultLevels()
-
-// watched is a balance whose entries are examined one by one.
-type watched struct {
-	*ledger.Book
-
-	levels  []int16 // percentages, in order
-	entries []*ledger.Entry
-}
-
-// watch adds a book to watched if its entries may have crossed a threshold.
-func (n *notices) watch(b *ledger.Book) {
-	levels, emits := levelsOf(b)
-	if !emits {
-		return
-	}
-	if b.HeadOnly() && b.Remaining() > 0 && (len(levels) == 0 || !reached(&b.Sums, levels[0])) {
-		return // debits only add to use, which is below the lowest level
-	}
-	if n.watched == nil {
-		n.watched = map[ledger.BalanceKey]*watched{}
-	}
-	n.watched[b.BalanceKey] = &watched{Book: b, levels: levels}
-}
-
-// levelsOf returns the percentages that have events for a balance, in order, and whether it has any events. Balances
-// of subjects have events only if the plan names percentages: a tenant may have one such balance for each of its
-// users.
-func levelsOf(b *ledger.Book) (levels []int16, emits bool) {
-	if b.Terms != nil && b.Terms.AlertAt != nil {
-		levels = *b.Terms.AlertAt
-		if !slices.IsSorted(levels) {
-			levels = slices.Sorted(slices.Values(levels))
-		}
-		return levels, b.Subject == "" || len(levels) > 0
-	}
-	return defaultLevels, b.Subject == ""
-}
-
-// used returns the units that count as used. Overage of earlier periods does not count.
-func used(s *ledger.Sums) int64 { return max(0, s.Used-s.Refunded) + max(0, s.Overage-s.Owed) }
-
-// reached reports whether at least percent of the limit is used. No percentage is reached if the limit is 0.
-func reached(s *ledger.Sums, percent int16) bool {
-	limit := s.Limit()
-	if limit <= 0 {
-		return false
-	}
-	// used*100 >= percent*limit without a product that is too large: amounts have 53 bits, and percent has at most
-	// ten bits.
-	whole, rest := limit/100*int64(percent), limit%100*int64(percent)
-	return used(s) >= whole+(rest+99)/100
-}
-
-// addCrossed adds the thresholds that the entries cross, each once.
-func (w *watched) addCrossed(emitted *events.Emitted) {
-	sums := w.Sums
-	for _, e := range slices.Backward(w.entries) {
-		sums.Apply(e.Kind, -e.Amount) // sums at the beginning of the batch
-	}
-	seen := map[string]bool{}
-	for _, e := range w.entries {
-		before := sums
-		sums.Apply(e.Kind, e.Amount)
-		if makesRoom(e) {
-			continue
-		}
-		for _, level := range w.levels {
-			mark := "threshold:" + strconv.Itoa(int(level))
-			if !seen[mark] && !reached(&before, level) && reached(&sums, level) {
-				seen[mark] = true
-				emitted.Events = append(emitted.Events, w.event(events.ThresholdReached, e, &sums, level, mark))
-			}
-		}
-		// The mark contains the limit, so the event is emitted again after a top-up, but not after each refund.
-		mark := "exhausted:" + strconv.FormatInt(sums.Limit(), 10)
-		if before.Remaining() > 0 && sums.Remaining() == 0 && !seen[mark] {
-			seen[mark] = true
-			emitted.Events = append(emitted.Events, w.event(events.Exhausted, e, &sums, 0, mark))
-		}
-	}
-}
-
-// makesRoom reports whether an entry removes units that a plan gave, at the end of a period or of a trial. Such an
-// entry is not use.
-func makesRoom(e *ledger.Entry) bool {
-	return e.Kind == ledger.EntryExpire && (e.Source == ledger.SourceAllowance || e.Source == ledger.SourceRollover)
-}
-
-func (w *watched) event(t events.Type, e *ledger.Entry, s *ledger.Sums, level int16, mark string) events.Event {
-	return events.Event{
-		Type: t, At: e.CreatedAt, Tenant: w.Tenant, Meter: w.Meter, Subject: w.Subject,
-		Data: events.Level{
-			Threshold: level, Used: used(s), Limit: s.Limit(), Remaining: s.Remaining(), Held: s.Held, Plan: w.Plan, PeriodStart: w.Start.UTC(),
-			PeriodEnd: endOf(w.End),
-		},
-		Once: &events.Once{Start: w.Start, End: w.End, Mark: mark},
-	}
 }

@@ -78,14 +78,15 @@ func TestEvents_DebitCrossesThresholds_EachToldOnceInThePeriod(t *testing.T) {
 		"acme balance.threshold_reached api_calls 80 80 100", "acme balance.threshold_reached api_calls 100 100 100", "acme balance.exhausted api_calls 100 100",
 	}
 	b.wantTold(want...)
-	// If the limit is the same, a refund and a new debit emit no event again. A top-up raises the limit, so the next
-	// exhaustion emits a new event.
+	// If the limit is the same, a refund and a new debit emit no event again. A top-up raises the limit and arms what the
+	// share is below then.
 	mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r3", OperationID: "k3", Amount: 5})
 	b.debit("acme", "k4", 5)
 	b.wantTold(want...)
 	b.mustGrant("acme", "t", "api_calls", 50)
 	b.debit("acme", "k5", 50)
-	b.wantTold(append(want, "acme grant.created api_calls "+"grant-e3b98a4da31a127d 50", "acme balance.exhausted api_calls 150 150")...)
+	b.wantTold(append(want, "acme grant.created api_calls "+"grant-e3b98a4da31a127d 50", "acme balance.threshold_reached api_calls 80 150 150",
+		"acme balance.threshold_reached api_calls 100 150 150", "acme balance.exhausted api_calls 150 150")...)
 	b.mustVerify()
 }
 
@@ -139,7 +140,7 @@ func TestEvents_Overage_CountsAsUse(t *testing.T) {
 	b.exec("UPDATE plan_allowances SET alert_at = '{100,150}', overage_policy = 'allow'")
 	b.debit("acme", "k1", 149)
 	b.debit("acme", "k2", 1)
-	b.wantTold("acme balance.threshold_reached api_calls 100 100 100", "acme balance.exhausted api_calls 100 100", "acme balance.threshold_reached api_calls 150 150 100")
+	b.wantTold("acme balance.threshold_reached api_calls 100 149 100", "acme balance.exhausted api_calls 149 100", "acme balance.threshold_reached api_calls 150 150 100")
 }
 
 // statements collects the statements that are sent to PostgreSQL.

@@ -47,12 +47,22 @@ type Event struct {
 	Once    *Once  // nil: the event may be emitted any number of times
 }
 
-// Once says that an event may be emitted only once per period. The period is that of a balance, or an hour or a day
-// of the calendar.
+// Once says that an event may be emitted only once per period, or again after it was armed. The period is that of a
+// balance, or an hour or a day of the calendar.
 type Once struct {
 	Start, End time.Time // start and end of the period
 	Mark       string    // identifies the event within the period
+	Armed      bool      // the transaction has armed the event before it: it is emitted even if its mark is stored
 }
+
+// Mark names the stored mark of an event that was emitted.
+type Mark struct {
+	Tenant, Meter, Subject string
+	Start                  time.Time // start of the period
+	Name                   string
+}
+
+func (e *Event) mark() Mark { return Mark{e.Tenant, e.Meter, e.Subject, e.Once.Start, e.Once.Mark} }
 
 // Reminder says when the end of a grant must be announced by an event.
 type Reminder struct {
@@ -62,13 +72,16 @@ type Reminder struct {
 
 // Emitted contains the events and reminders of one transaction.
 type Emitted struct {
-	Events    []Event
+	Events    []Event    // in the order of their causes
+	Armed     []Mark     // removed after the marks of Events are inserted: these events may be emitted again
 	Dropped   []Reminder // removed before Reminders are inserted; a missing reminder is no error
 	Reminders []Reminder
 }
 
-// Empty reports whether there are no events and no reminders to insert or remove.
-func (t *Emitted) Empty() bool { return len(t.Events)+len(t.Reminders)+len(t.Dropped) == 0 }
+// Empty reports whether there are no events, no marks and no reminders to insert or remove.
+func (t *Emitted) Empty() bool {
+	return len(t.Events)+len(t.Armed)+len(t.Reminders)+len(t.Dropped) == 0
+}
 
 // The data of events, by type.
 type (

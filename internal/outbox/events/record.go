@@ -51,6 +51,9 @@ func Emit(ctx context.Context, tx querier, batch *pgx.Batch, emitted Emitted, su
 	if err := queue(batch, events); err != nil {
 		return err
 	}
+	if len(emitted.Armed) > 0 {
+		batch.Queue(queries["DropMarks"], markColumns(emitted.Armed)...)
+	}
 	if len(emitted.Dropped) > 0 {
 		batch.Queue(queries["DropReminders"], reminderColumns(emitted.Dropped)...)
 	}
@@ -82,7 +85,7 @@ func RecordOnce(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	rows, _ := tx.Query(ctx, queries["ClaimMarks"], append(marks(events), column(events, func(e *Event) time.Time { return e.Once.End }))...)
+	rows, _ := tx.Query(ctx, queries["ClaimMarks"], append(marksOf(events), column(events, func(e *Event) time.Time { return e.Once.End }))...)
 	ours, err := pgx.CollectRows(rows, scanMark)
 	if err != nil {
 		return fmt.Errorf("claim marks of events: %w", err)
@@ -111,32 +114,36 @@ func queue(batch *pgx.Batch, events []Event) error {
 		column(events, func(e *Event) time.Time { return e.At }), column(events, func(e *Event) string { return e.Meter }),
 		column(events, func(e *Event) string { return e.Subject }), data)
 	if once := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once == nil }); len(once) > 0 {
-		batch.Queue(queries["InsertMarks"], append(marks(once), column(once, func(e *Event) time.Time { return e.Once.End }))...)
+		batch.Queue(queries["InsertMarks"], append(marksOf(once), column(once, func(e *Event) time.Time { return e.Once.End }))...)
 	}
 	return nil
 }
 
-// marks returns the columns that identify the marks of the given events.
-func marks(once []Event) []any {
+// marksOf returns the columns that identify the marks of the given events.
+func marksOf(once []Event) []any { return markColumns(column(once, (*Event).mark)) }
+
+func markColumns(marks []Mark) []any {
 	return []any{
-		column(once, func(e *Event) string { return e.Tenant }), column(once, func(e *Event) string { return e.Meter }),
-		column(once, func(e *Event) string { return e.Subject }), column(once, func(e *Event) time.Time { return e.Once.Start }),
-		column(once, func(e *Event) string { return e.Once.Mark }),
+		column(marks, func(m *Mark) string { return m.Tenant }), column(marks, func(m *Mark) string { return m.Meter }),
+		column(marks, func(m *Mark) string { return m.Subject }), column(marks, func(m *Mark) time.Time { return m.Start }),
+		column(marks, func(m *Mark) string { return m.Name }),
 	}
 }
 
-// withoutRepeated removes the events with Event.Once that were already emitted in their period.
+// withoutRepeated removes the events with Event.Once that were already emitted in their period and not armed since.
 func withoutRepeated(ctx context.Context, tx querier, events []Event) ([]Event, error) {
-	once := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once == nil })
+	once := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once == nil || e.Once.Armed })
 	if len(once) == 0 {
 		return events, nil
 	}
-	rows, _ := tx.Query(ctx, queries["SelectMarks"], marks(once)...)
+	rows, _ := tx.Query(ctx, queries["SelectMarks"], marksOf(once)...)
 	before, err := pgx.CollectRows(rows, scanMark)
 	if err != nil {
 		return nil, fmt.Errorf("read marks of events: %w", err)
 	}
-	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Once != nil && slices.ContainsFunc(before, e.sameMark) }), nil
+	return slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
+		return e.Once != nil && !e.Once.Armed && slices.ContainsFunc(before, e.sameMark)
+	}), nil
 }
 
 // scanMark reads the columns of a mark into an Event that has only these fields.

@@ -3400,7 +3400,7 @@ export interface components {
              */
             expires_in_days?: number;
             /**
-             * @description The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. For balances of subjects there are events only if this list is given.
+             * @description The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. Each is emitted once per period, and again after more can be used (such as after a top-up) and the used share was below it. For balances of subjects there are events only if this list is given.
              * @example [
              *       50,
              *       80,

@@ -2,10 +2,16 @@
 -- time: Citus needs them, and they cost nothing on plain PostgreSQL.
 
 -- name: InsertEvents
--- Inserts events without positions. Each array has one element per event. Locks nothing.
-INSERT INTO events (tenant_id, month, type, at, meter, subject, data)
-SELECT e.tenant_id, date_trunc('month', e.at AT TIME ZONE 'UTC')::date, e.type, e.at, e.meter, e.subject, e.data::jsonb
-FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[], $6::text[]) AS e (tenant_id, type, at, meter, subject, data);
+-- Inserts events without positions. Each array has one element per event. Locks nothing. Positions are assigned in the
+-- order of `at` and event_key. So a key begins with the time of the statement in microseconds and the number of the
+-- event in it: events of one instant are listed in the order in which they were inserted. The rest is random.
+INSERT INTO events (tenant_id, event_key, month, type, at, meter, subject, data)
+SELECT e.tenant_id,
+       (lpad(to_hex((extract(epoch FROM statement_timestamp()) * 1000000)::bigint), 14, '0') || lpad(to_hex(e.n), 6, '0')
+           || right(gen_random_uuid()::text, 12))::uuid,
+       date_trunc('month', e.at AT TIME ZONE 'UTC')::date, e.type, e.at, e.meter, e.subject, e.data::jsonb
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[], $6::text[])
+     WITH ORDINALITY AS e (tenant_id, type, at, meter, subject, data, n);
 
 -- name: SelectMarks
 -- Returns those of the marks $1..$5 that exist.
@@ -21,6 +27,13 @@ SELECT m.tenant_id, m.meter, m.subject, m.period_start, m.mark, m.ends_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::timestamptz[])
      AS m (tenant_id, meter, subject, period_start, mark, ends_at)
 ON CONFLICT (tenant_id, meter, subject, period_start, mark) DO NOTHING;
+
+-- name: DropMarks
+-- Deletes the marks $1..$5. They need not exist.
+DELETE FROM event_marks m
+USING unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) AS k (tenant_id, meter, subject, period_start, mark)
+WHERE m.tenant_id = k.tenant_id AND m.meter = k.meter AND m.subject = k.subject AND m.period_start = k.period_start AND m.mark = k.mark
+  AND m.tenant_id = ANY ($1::text[]);
 
 -- name: ClaimMarks
 -- Inserts the marks $1..$5 of periods that end at $6, and returns the marks that did not exist. It waits for
