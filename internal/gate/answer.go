@@ -149,7 +149,7 @@ func fromLedger(result *ledger.CheckResult, err error) (Check, error) {
 		r := &result.Items[i]
 		item := CheckItem{
 			Meter: r.Meter, Required: r.Required, Remaining: r.Remaining, Limit: r.Limit, MaxAllowedNow: r.MaxAllowedNow,
-			ResetAt: r.ResetAt, WouldSucceedAt: r.WouldSucceedAt,
+			ResetAt: r.ResetAt, WouldSucceedAt: r.WouldSucceedAt, Cap: r.Cap,
 		}
 		if r.Err != nil {
 			switch r.Err.Code {

@@ -206,9 +206,11 @@ func (c *Check) Refusal() error {
 	refusal := &errcode.Error{Code: c.Code, RetryAfter: c.RetryAfter}
 	if c.Limiting != nil {
 		item := &c.Items[c.Item]
+		tightest := item.Position().Within(item.Cap)
 		refusal.Data = &ledger.Denial{
-			Limiting: *c.Limiting, Required: item.Required, Available: item.MaxAllowedNow, Remaining: item.Remaining,
-			Limit: item.Limit, ResetAt: item.ResetAt, WouldSucceedAt: item.WouldSucceedAt,
+			Limiting: *c.Limiting, Required: item.Required, Available: item.MaxAllowedNow,
+			Remaining: tightest.Remaining, Limit: tightest.Limit, ResetAt: item.ResetAt,
+			WouldSucceedAt: item.WouldSucceedAt,
 		}
 	}
 	return refusal

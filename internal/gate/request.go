@@ -127,7 +127,8 @@ type CheckItem struct {
 	Meter     string
 	Required  int64
 	Remaining int64
-	Limit     int64 // see ledger.Position.Limit
+	Limit     int64            // see ledger.Position.Limit
+	Cap       *ledger.Position // position of the subject's cap; nil: no cap, or the answer is from a copy
 
 	// MaxAllowedNow is the largest amount of this meter that would be allowed now, without other items.
 	MaxAllowedNow int64
@@ -146,6 +147,11 @@ type CheckItem struct {
 	// Limiting is the balance that does not suffice. It is zero if the item is allowed or is refused for another
 	// reason.
 	Limiting ledger.Limiting
+}
+
+// Position returns the position of the item's balance.
+func (i *CheckItem) Position() ledger.Position {
+	return ledger.Position{Remaining: i.Remaining, Limit: i.Limit, ResetAt: i.ResetAt}
 }
 
 // LimitVerdict is the verdict of one rate limit on a request. While Redis is down, a rule with on_backend_error open

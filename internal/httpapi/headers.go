@@ -57,12 +57,17 @@ func (s *minRemaining) offer(o minRemaining) {
 	}
 }
 
+// offerItem offers an item with the position of the tenant's balance, or that of the subject's cap if less remains of
+// it. A replay has the remaining units of its first execution. The limit is the present limit, which may be smaller.
+func (s *minRemaining) offerItem(required int64, p ledger.Position, limit *ledger.Position, asOf time.Time) {
+	p = p.Within(limit)
+	s.offer(minRemaining{required, p.Remaining, max(p.Limit, p.Remaining), until(p.ResetAt, asOf)})
+}
+
 func (s *minRemaining) offerDebit(r *ledger.DebitResult) {
 	for i := range r.Items {
 		it := &r.Items[i]
-		// A replay has the remaining units of its first execution. The limit is the present limit, which may be
-		// smaller.
-		s.offer(minRemaining{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
+		s.offerItem(it.Requested, it.Position, it.Cap, r.AsOf)
 	}
 }
 
@@ -73,7 +78,7 @@ func (s *minRemaining) offerDenial(d *ledger.Denial) {
 func (s *minRemaining) offerCheck(c *gate.Check) {
 	for i := range c.Items {
 		it := &c.Items[i]
-		s.offer(minRemaining{it.Required, it.Remaining, it.Limit, until(it.ResetAt, c.AsOf)})
+		s.offerItem(it.Required, it.Position(), it.Cap, c.AsOf)
 	}
 }
 

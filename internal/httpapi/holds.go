@@ -99,7 +99,7 @@ func (rc *request) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 	var tight minRemaining
 	for i := range r.Items {
 		it := &r.Items[i]
-		tight.offer(minRemaining{it.Amount, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
+		tight.offerItem(it.Amount, ledger.Position{Remaining: it.Remaining, Limit: it.Limit, ResetAt: it.ResetAt}, it.Cap, r.AsOf)
 	}
 	tight.write(h)
 	rc.markReplayed(r.Replayed)

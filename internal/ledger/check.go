@@ -20,6 +20,7 @@ type CheckItem struct {
 	Required       int64
 	MaxAllowedNow  int64
 	WouldSucceedAt time.Time // zero: now if Err is nil, otherwise unknown or never
+	Cap            *Position // position of the subject's cap; nil: no cap
 	Position
 	Err *errcode.Error // nil: allowed
 }
@@ -67,7 +68,10 @@ func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
 			return nil, inItem(refused, i), err
 		}
 		amount := d.Items[i].Amount
-		*item = CheckItem{Meter: s.own.Meter, Required: amount, MaxAllowedNow: s.available(), Position: s.own.Position()}
+		*item = CheckItem{
+			Meter: s.own.Meter, Required: amount, MaxAllowedNow: s.available(), Position: s.own.Position(),
+			Cap: b.capOf(s.own.BalanceKey, d.Subject),
+		}
 		if s.own.Unknown() || item.MaxAllowedNow < amount {
 			if item.Err, err = s.deny(i, amount, b.Now); err != nil {
 				return nil, nil, err

@@ -51,6 +51,7 @@ type ItemResult struct {
 	Shortfall int64 // requested - charged
 	Draws     []Draw
 	Overflow  *price.Payment // payment by the draws of the overflow meter; nil: no such draws
+	Cap       *Position      // position of the subject's cap; nil: no cap, or unknown
 	Position
 }
 
@@ -61,6 +62,8 @@ type DebitResult struct {
 	Items       []ItemResult
 	AsOf        time.Time // instant of the decision, by PostgreSQL's clock
 	Replayed    bool
+
+	subject string // of a replay
 }
 
 // ID implements Operation.
@@ -166,14 +169,16 @@ func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*errcode.Error, er
 		out.Overflow = s.paid(&a)
 	}
 	out.Draws = b.charge(s, &a, int32(i), item.Amount)
-	out.Position = s.own.Position()
+	out.Position, out.Cap = s.own.Position(), b.capOf(s.own.BalanceKey, d.Subject)
 	return nil, nil
 }
 
 // rebuild rebuilds the answer from the stored entries. It takes the requested amounts from d, because the
 // fingerprints are equal.
 func (d *Debit) rebuild(stored []Entry) (answer, error) {
-	result := &DebitResult{OperationID: d.Key, Tenant: d.Tenant, AsOf: stored[0].CreatedAt, Items: make([]ItemResult, len(d.Items))}
+	result := &DebitResult{
+		OperationID: d.Key, Tenant: d.Tenant, AsOf: stored[0].CreatedAt, Items: make([]ItemResult, len(d.Items)), subject: d.Subject,
+	}
 	for i := range d.Items {
 		result.Items[i].Meter, result.Items[i].Requested = d.Items[i].Meter, d.Items[i].Amount
 	}
@@ -188,8 +193,9 @@ func (d *Debit) rebuild(stored []Entry) (answer, error) {
 
 // add adds one stored entry to the item it belongs to.
 func (item *ItemResult) add(e *Entry, mode Mode) {
-	if e.Subject != "" {
-		return // the subject's entry for the same use
+	if e.Subject != "" { // the subject's entry for the same use
+		item.Cap = &Position{Remaining: e.RemainingAfter}
+		return
 	}
 	draw := Draw{Grant: e.Grant, Source: e.Source, Meter: e.Meter, Amount: e.Amount}
 	switch {
@@ -212,7 +218,31 @@ func (item *ItemResult) add(e *Entry, mode Mode) {
 func (r *DebitResult) replay(b *Batch) {
 	r.Replayed = true
 	for i := range r.Items {
-		p := b.position(BalanceKey{r.Tenant, r.Items[i].Meter, ""})
-		r.Items[i].Limit, r.Items[i].ResetAt = p.Limit, p.ResetAt
+		item := &r.Items[i]
+		own := BalanceKey{r.Tenant, item.Meter, ""}
+		p := b.position(own)
+		item.Limit, item.ResetAt = p.Limit, p.ResetAt
+		limit := b.capOf(own, r.subject)
+		switch {
+		case item.Cap == nil:
+			item.Cap = limit // the debit charged nothing, so that no entry has what remained
+		case limit != nil:
+			item.Cap.Limit, item.Cap.ResetAt = limit.Limit, limit.ResetAt
+		}
 	}
+}
+
+// capOf returns the position of a subject's cap on the balance own. It returns nil if the plan has no such cap, or if
+// the batch has not read the cap.
+func (b *Batch) capOf(own BalanceKey, subject string) *Position {
+	book := b.Books[own]
+	if subject == "" || book == nil || book.Terms == nil || book.Terms.PerSubject == nil {
+		return nil
+	}
+	capped := b.Books[BalanceKey{own.Tenant, own.Meter, subject}]
+	if capped == nil {
+		return nil
+	}
+	p := capped.Position()
+	return &p
 }

@@ -39,7 +39,7 @@ type Denial struct {
 	Required       int64
 	Available      int64     // units that could be charged now, with overflow and overage
 	Remaining      int64     // see Position.Remaining
-	Limit          int64     // see Position.Limit; Remaining and Limit are those of the limiting balance
+	Limit          int64     // see Position.Limit; both are those of the balance or cap of which the least remains
 	ResetAt        time.Time // zero when the end of the period brings nothing back
 	WouldSucceedAt time.Time // first known instant at which the operation could succeed; zero: unknown or never
 	AsOf           time.Time // instant of the decision
@@ -96,6 +96,9 @@ func (s *sources) deny(item int, amount int64, now time.Time) (*errcode.Error, e
 		limiting, missing = s.subject, amount
 		d.Limiting.Subject, d.Limiting.Level = s.subject.Subject, LevelSubject
 		d.Remaining, d.Limit = s.subject.Remaining(), s.subject.Limit()
+	}
+	if own.Remaining() < d.Remaining { // the subject's cap and the tenant's units are both too small
+		d.Remaining, d.Limit = own.Remaining(), own.Limit()
 	}
 	if !limiting.loaded {
 		return nil, errNotLoaded

@@ -51,6 +51,7 @@ type HoldItem struct {
 	Held      int64     `json:"held"` // units still reserved
 	Draws     []Draw    `json:"draws"`
 	Remaining int64     `json:"remaining"`
+	Cap       *Position `json:"cap,omitempty"` // position of the subject's cap; nil: no cap
 	Limit     int64     `json:"-"`
 	ResetAt   time.Time `json:"-"`
 }
@@ -358,7 +359,9 @@ func (b *Batch) answerHold(c *Call, row *HoldRow, first int, draws [][]Draw, met
 	lines := b.heldLines(row.HoldKey)
 	for i := range result.Items {
 		item := &result.Items[i]
-		p := b.position(BalanceKey{row.Tenant, item.Meter, ""})
+		own := BalanceKey{row.Tenant, item.Meter, ""}
+		p := b.position(own)
+		item.Cap = b.capOf(own, row.Subject)
 		item.Held, item.Draws, item.Remaining, item.Limit, item.ResetAt = row.heldUnits(lines, i), draws[i], p.Remaining, p.Limit, p.ResetAt
 	}
 	entry.Detail = mustJSON(holdDetail{Hold: row.ID, Answer: mustJSON(result), Overflow: overflowOf(entry)})

@@ -153,3 +153,12 @@ type Position struct {
 	Limit   int64
 	ResetAt time.Time // end of the period; zero when it has none
 }
+
+// Within returns the position of a subject's cap if less remains of it than of p, otherwise p. If there is no cap, the
+// argument is nil.
+func (p Position) Within(limit *Position) Position {
+	if limit != nil && limit.Remaining < p.Remaining {
+		return *limit
+	}
+	return p
+}

@@ -5729,9 +5729,9 @@ export interface components {
         TenantETag: string;
         /** @description The version of the document, for If-None-Match. */
         SpecETag: string;
-        /** @description The limit of the item that runs out first if the request is repeated, in the open period. */
+        /** @description The limit of the tightest item in the open period. This is the item that runs out first if the request is repeated. If the request has a subject, and less remains of the subject's cap than of the tenant's balance, it is the limit of the cap. */
         QuotaLimit: number;
-        /** @description The remainder of that item. */
+        /** @description The remainder of that item, or of the cap. */
         QuotaRemaining: number;
         /** @description Seconds until its period ends; absent if the period has no end. */
         QuotaReset: number;
