@@ -603,7 +603,7 @@ type BatchDebit struct {
 	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1.
+	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1. The cap of a subject does not bound it: the tenant's units pay, and the subject's balance records the use beyond its cap as its overage.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
@@ -1091,7 +1091,7 @@ type ConsumeRequest struct {
 	// Method The HTTP method of the request, in upper case, for limits with `match.method`.
 	Method Method `json:"method,omitempty,omitzero"`
 
-	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1.
+	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1. The cap of a subject does not bound it: the tenant's units pay, and the subject's balance records the use beyond its cap as its overage.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
 	// Route The called route, for limits per route.
@@ -1157,7 +1157,7 @@ type DebitRequest struct {
 	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1.
+	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1. The cap of a subject does not bound it: the tenant's units pay, and the subject's balance records the use beyond its cap as its overage.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
@@ -2736,7 +2736,7 @@ type MeterRequestKind string
 // Method The HTTP method of the request, in upper case, for limits with `match.method`.
 type Method = string
 
-// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1.
+// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1. The cap of a subject does not bound it: the tenant's units pay, and the subject's balance records the use beyond its cap as its overage.
 type Mode string
 
 // CreatedKey A key with its secret, which is shown only this time.

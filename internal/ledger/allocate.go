@@ -22,7 +22,8 @@ const SourceOverage Source = "overage"
 
 // sources are the balances that one item can draw from. The order is: the grants of its own balance, the overflow
 // meter's grants at their price, overage up to its cap. If the plan caps subjects, the subject's balance bounds the
-// sum and is charged the same units.
+// sum and is charged the same units. The cap does not bound a drain: use beyond the cap is overage of the subject's
+// balance.
 type sources struct {
 	own      *Book
 	overflow *Book       // nil: there is none, or it is not needed
@@ -30,6 +31,7 @@ type sources struct {
 	hold     *payment    // payment so far of the hold to be captured; nil: no hold, or the price is a whole number
 	subject  *Book       // nil: no cap
 	overage  int64       // units of overage that are still allowed
+	drains   bool        // the item is drained
 }
 
 // allocation says how an item's amount is divided among its sources.
@@ -107,7 +109,7 @@ func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (
 // meter can still pay for is rounded down.
 func (s *sources) allocate(amount int64) allocation {
 	var a allocation
-	if s.subject != nil {
+	if s.subject != nil && !s.drains {
 		amount = min(amount, s.subject.Remaining())
 	}
 	a.own = min(amount, s.own.Remaining())
@@ -198,9 +200,14 @@ func (b *Batch) chargeOverage(s *sources, a *allocation, item int32) []Draw {
 	return []Draw{{Source: SourceOverage, Meter: s.own.Meter, Amount: a.overage}}
 }
 
-// chargeSubject charges the subject's balance for the tenant's use, up to the cap.
+// chargeSubject charges the subject's balance for the tenant's use, up to the cap. A drain may use more: that is
+// overage of the subject's balance.
 func (b *Batch) chargeSubject(subject *Book, units int64, item int32) {
-	subject.draw(&b.journal, b.Now, min(units, subject.Remaining()), Entry{Kind: EntryDebit, Item: item})
+	within := min(units, subject.Remaining())
+	subject.draw(&b.journal, b.Now, within, Entry{Kind: EntryDebit, Item: item})
+	if beyond := units - within; beyond > 0 {
+		b.enter(subject, Entry{Kind: EntryOverage, Source: SourceOverage, Amount: beyond, Item: item})
+	}
 }
 
 // overflowOf returns the payment that an entry on an overflow meter made. It returns nil for other entries. The

@@ -145,7 +145,7 @@ func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*errcode.Error, er
 		return inItem(refused, i), err
 	}
 	if d.Mode == ModeDrain {
-		s.overage = 0 // a drain records all use beyond the grants as its shortfall, regardless of the cap
+		s.overage, s.drains = 0, true // a drain records all use beyond the grants as its shortfall, regardless of caps
 	}
 	a := s.allocate(item.Amount)
 	short := item.Amount - a.units
@@ -155,7 +155,7 @@ func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*errcode.Error, er
 	if d.Mode == ModeDrain {
 		a.drained = short
 	}
-	if a.drained > MaxAmount-s.own.Overage {
+	if a.drained > MaxAmount-s.own.Overage || s.drains && s.subject != nil && item.Amount > MaxAmount-s.subject.Overage {
 		return errcode.Errorf(errcode.InvalidArgument, itemField(i, "amount"), "would raise the overage of meter %q above %d", item.Meter, MaxAmount), nil
 	}
 	if !s.canDraw(&a) {

@@ -63,7 +63,8 @@ func (s *Memory) checkActors(t *rapid.T, calls []*ledger.Call) {
 }
 
 // checkJournal replays the entries of k. It checks that seq has no gap, that no entry is older than the entry before
-// it, and that no entry leaves less than 0. The sums must equal the sums of the closed periods and of the balance.
+// it, that no entry leaves less than 0, and that overage is entered only when nothing remains. The sums must equal the
+// sums of the closed periods and of the balance.
 func (s *Memory) checkJournal(t *rapid.T, k ledger.BalanceKey, b ledger.BalanceRow, lines []ledger.Entry) {
 	slices.SortFunc(lines, func(a, b ledger.Entry) int { return int(a.Seq - b.Seq) })
 	var sum ledger.Sums
@@ -82,6 +83,9 @@ func (s *Memory) checkJournal(t *rapid.T, k ledger.BalanceKey, b ledger.BalanceR
 		}
 		if strings.HasPrefix(l.OperationID, "§") && l.Actor != "" {
 			t.Fatalf("%v: entry %d is the ledger's own, and has actor %s", k, l.Seq, l.Actor)
+		}
+		if l.Kind == ledger.EntryOverage && sum.Remaining() > 0 {
+			t.Fatalf("%v: entry %d is overage, although %d units remain", k, l.Seq, sum.Remaining())
 		}
 		sum.Apply(l.Kind, l.Amount)
 		if sum.Remaining() != l.RemainingAfter || sum.Remaining() < 0 {

@@ -134,7 +134,11 @@ func (m *Model) debit(op *operation, d *ledger.Debit) string {
 func (m *Model) debitItem(op *operation, i int, meter, subject string, amount int64, mode ledger.Mode, id string) string {
 	k := ledger.BalanceKey{Tenant: Tenant, Meter: meter}
 	b := m.touch(k)
-	own, over, overage := m.allocate(meter, subject, amount, m.tabFor(id, i, b))
+	bounded := subject
+	if mode == ledger.ModeDrain {
+		bounded = "" // the cap does not bound work that is done
+	}
+	own, over, overage := m.allocate(meter, bounded, amount, m.tabFor(id, i, b))
 	if mode == ledger.ModeDrain {
 		overage = 0
 	}
@@ -194,10 +198,15 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 	if subject != "" && b.plan != "" && b.terms.perSubject != nil {
 		sk := ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: subject}
 		s := m.touch(sk)
-		s.draw(min(charged+beyond-overage, s.remaining()), func(g *grant, n int64) {
+		within := min(charged+beyond-overage, s.remaining())
+		s.draw(within, func(g *grant, n int64) {
 			s.used += n
 			part(sk, g, n, 1, g.source)
 		})
+		if more := charged + beyond - overage - within; more > 0 {
+			s.overage += more
+			part(sk, nil, more, 1, "overage")
+		}
 		s.entries++
 	}
 	return fmt.Sprintf(" [%s %d of %d, %s, left %d]", meter, charged, amount, strings.Join(draws, " "), b.remaining())

@@ -2037,7 +2037,7 @@ export interface components {
         /** @description Each meter may appear once. */
         Items: components["schemas"]["Item"][];
         /**
-         * @description What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1.
+         * @description What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1. The cap of a subject does not bound it: the tenant's units pay, and the subject's balance records the use beyond its cap as its overage.
          * @enum {string}
          */
         Mode: "normal" | "best_effort" | "drain";
