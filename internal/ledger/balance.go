@@ -147,7 +147,10 @@ type BalanceCopy struct {
 	// Beyond reports that a debit does not depend on this balance alone: the plan has overflow or overage, or caps
 	// subjects. Such a copy proves neither that a debit passes nor that it is denied.
 	Beyond bool
-	AsOf   time.Time
+	// Derived reports that the copy includes entries that were due but not yet written when the balance was read. The
+	// seq of such a copy is that of a later row, or of no row if other entries are written first.
+	Derived bool
+	AsOf    time.Time
 }
 
 // Copy returns the part of the balance that a cache may keep.
@@ -155,6 +158,7 @@ func (b *Book) Copy(now time.Time) BalanceCopy {
 	c := BalanceCopy{
 		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, Seq: b.Seq, Remaining: b.Remaining(), Limit: b.Limit(),
 		InPlan: b.Plan != "", Allowance: b.Allowance, Renews: b.Renews, ValidUntil: b.NextEvent, AsOf: now,
+		Derived: len(b.Unwritten) > 0,
 	}
 	if b.UpdatedAt.After(now) { // the clock is behind the last write
 		c.AsOf = b.UpdatedAt

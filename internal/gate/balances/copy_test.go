@@ -21,7 +21,7 @@ func TestEncodeCopy_DecodesToTheSame(t *testing.T) {
 			Tenant: "t-1", Meter: "api.calls", Subject: "user:7", Seq: amount.Draw(t, "seq"),
 			Remaining: amount.Draw(t, "remaining"), Limit: amount.Draw(t, "limit"), Allowance: amount.Draw(t, "allowance"),
 			InPlan: rapid.Bool().Draw(t, "in plan"), Renews: rapid.Bool().Draw(t, "renews"),
-			Beyond:  rapid.Bool().Draw(t, "beyond"),
+			Beyond: rapid.Bool().Draw(t, "beyond"), Derived: rapid.Bool().Draw(t, "derived"),
 			ResetAt: orZero.Draw(t, "reset"), ValidUntil: orZero.Draw(t, "valid"), AsOf: instant.Draw(t, "as of"),
 		}
 		stored := rapid.SampledFrom([]string{"0", "17", "9007199254740991"}).Draw(t, "stored seq")

@@ -17,6 +17,7 @@ const (
 	flagRenews uint8 = 1 << iota
 	flagInPlan
 	flagBeyond
+	flagDerived // an older version of the service does not read it
 )
 
 func flagsOf(c *ledger.BalanceCopy) (flags uint8) {
@@ -28,6 +29,9 @@ func flagsOf(c *ledger.BalanceCopy) (flags uint8) {
 	}
 	if c.Beyond {
 		flags |= flagBeyond
+	}
+	if c.Derived {
+		flags |= flagDerived
 	}
 	return flags
 }
@@ -152,7 +156,7 @@ func pack(c *ledger.BalanceCopy) localCopy {
 func (l *localCopy) unpack(k ledger.BalanceKey) *ledger.BalanceCopy {
 	return &ledger.BalanceCopy{
 		Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject, Seq: l.seq, Remaining: l.remaining, Limit: l.limit, Allowance: l.allowance,
-		Renews: l.flags&flagRenews != 0, InPlan: l.flags&flagInPlan != 0, Beyond: l.flags&flagBeyond != 0,
+		Renews: l.flags&flagRenews != 0, InPlan: l.flags&flagInPlan != 0, Beyond: l.flags&flagBeyond != 0, Derived: l.flags&flagDerived != 0,
 		ResetAt: fromMicros(l.resetAt), ValidUntil: fromMicros(l.validUntil), AsOf: fromMicros(l.asOf),
 	}
 }

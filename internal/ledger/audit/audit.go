@@ -36,6 +36,7 @@ func (k Key) String() string { return strings.TrimRight(k.Tenant+"/"+k.Meter+"/"
 type Copy struct {
 	Seq, Remaining   int64
 	AsOf, ValidUntil time.Time // when the copy was made, and the balance's next event
+	Derived          bool      // it includes entries that were due but not yet written
 }
 
 // CopyReader returns the cached copy for each key, nil for a key without a copy.

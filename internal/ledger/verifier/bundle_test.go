@@ -147,6 +147,13 @@ func (b *bundle) signUp(id, plan string) {
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial) VALUES ($1, $2, $3, $2, 'UTC', true)`, id, at, plan)
 }
 
+// changeNow puts a tenant on another plan at once, as the catalogue does.
+func (b *bundle) changeNow(tenant, plan string) {
+	b.t.Helper()
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate)
+		SELECT tenant_id, $2, $3, anchor, timezone, true FROM tenants WHERE tenant_id = $1`, tenant, b.now(), plan)
+}
+
 // simple signs up tenant id for a monthly allowance.
 func (b *bundle) simple(id string, amount int64) *bundle {
 	b.t.Helper()

@@ -135,7 +135,7 @@ func (v *Verifier) auditCopies(read CopyReader) audit.CopyReader {
 		out := make([]*audit.Copy, len(copies))
 		for i, c := range copies {
 			if c != nil {
-				out[i] = &audit.Copy{Seq: c.Seq, Remaining: c.Remaining, AsOf: c.AsOf, ValidUntil: c.ValidUntil}
+				out[i] = &audit.Copy{Seq: c.Seq, Remaining: c.Remaining, AsOf: c.AsOf, ValidUntil: c.ValidUntil, Derived: c.Derived}
 			}
 		}
 		return out, nil
