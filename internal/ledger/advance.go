@@ -316,12 +316,16 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 		b.enterDue(j, EntryGrant, g.OperationID, 1, g, amount, due, now)
 	}
 	if r := o.rollover; r != nil {
-		if extra := min(r.Amount-r.Remaining, b.room()); extra > 0 {
+		extra := max(0, min(r.Amount-r.Remaining, b.room()))
+		switch r.Amount = r.Remaining + extra; {
+		case r.Amount == 0: // nothing rolled over, and the minimum does not fit
+			b.Grants = slices.DeleteFunc(b.Grants, func(g *OpenGrant) bool { return g == r })
+			o.rollover = nil
+		case extra > 0:
 			minimum := systemID("rollover-min", b.BalanceKey, instantID(p.Start))
 			if r.Remaining == 0 {
 				r.OperationID = minimum // nothing rolled over: this operation creates the grant
 			}
-			r.Amount = r.Remaining + extra
 			b.setRemaining(r, r.Amount)
 			b.enterDue(j, EntryGrant, minimum, 1, r, extra, due, now)
 		}

@@ -15,6 +15,9 @@ import (
 // roll over and nothing is owed. The row also has the state in which the first period began, and names the terms.
 // From the row, IdleRun derives every single period and the entries that it would have had, by the same steps as for
 // periods in use.
+//
+// Every period of a run gets its whole allowance and rollover. A period that would raise the balance above MaxAmount
+// is opened alone, like a period in use, because it gets only what fits.
 
 // idleState is the state in which an idle period begins.
 type idleState struct {
@@ -50,6 +53,24 @@ func (a *Allowance) passAll(s idleState, n int) (after idleState, paid int64) {
 	return s, paid
 }
 
+// fitting returns how many of n idle periods under terms a, the first of which begins in state s, can be one run. room
+// is the number of units that the plan's grants may have together. The run must fit as a whole as well, because it
+// enters everything that its periods pay at once.
+func (a *Allowance) fitting(s idleState, n int, room int64) int {
+	most := room - s.left // what the periods may pay together
+	for i := range n {
+		next, paid := a.pass(s)
+		if most -= paid; a.Amount+s.rollover > room || most < 0 {
+			return i
+		}
+		if next == s {
+			break
+		}
+		s = next
+	}
+	return n
+}
+
 // idleRun returns the number of consecutive idle periods that begin with the opening o and end by the instant
 // `until`. It also returns the end of the last period.
 func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
@@ -68,7 +89,24 @@ func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
 	if err != nil {
 		return 0, at
 	}
+	s := o.idleState()
+	if fits := t.Allowance.fitting(s, n, b.room()+s.left); fits < n {
+		last, err := t.schedule().Nth(at, fits)
+		if err != nil {
+			return 0, at
+		}
+		return fits, last.Start
+	}
 	return n, end
+}
+
+// idleState returns the state in which the period of o begins.
+func (o *opening) idleState() idleState {
+	s := idleState{owing: o.owing}
+	if o.rollover != nil {
+		s.left, s.rollover = o.rollover.Remaining, o.rollover.Amount
+	}
+	return s
 }
 
 // nextFact returns the first instant at which a hold ends, or at which a grant outside the plan begins or ends.
@@ -108,10 +146,7 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	if err != nil {
 		return nil, err
 	}
-	s := idleState{owing: o.owing}
-	if o.rollover != nil {
-		s.left, s.rollover = o.rollover.Remaining, o.rollover.Amount
-	}
+	s := o.idleState()
 	after, paid := t.Allowance.passAll(s, n)
 	b.Start, b.End = at, end
 	b.Plan, b.PlanVersion, b.Terms = t.plan, t.version, &t.Allowance

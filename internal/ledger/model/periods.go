@@ -49,6 +49,7 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time, used
 		}
 		amount = max(0, amount-used)
 	}
+	amount = min(amount, b.room())
 	b.promised = b.end
 	if b.plan != "" && amount > 0 {
 		b.grants = append(b.grants, grant{
@@ -58,6 +59,17 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time, used
 		b.granted += amount
 		b.entries++
 	}
+}
+
+// room returns how many units b can still receive. What it has, holds and awaits is at most ledger.MaxAmount.
+func (b *balance) room() int64 {
+	room := ledger.MaxAmount - (b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted)
+	for i := range b.grants {
+		if b.grants[i].state == "pending" {
+			room -= b.grants[i].amount
+		}
+	}
+	return max(0, room)
 }
 
 // cut returns the end of the open period, which new terms may have moved to an earlier instant.
@@ -287,12 +299,12 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, c *closing) {
 	}
 	before := len(b.grants)
 	m.open(k, b, at, at, used)
-	if c.carry > 0 {
+	if carry := c.moved + min(c.carry-c.moved, b.room()); carry > 0 {
 		b.grants = append(b.grants, grant{
-			id: "rollover:" + at.Format("2006-01-02T15:04:05.999999Z"), source: "rollover", amount: c.carry, left: c.carry, priority: 10,
+			id: "rollover:" + at.Format("2006-01-02T15:04:05.999999Z"), source: "rollover", amount: carry, left: carry, priority: 10,
 			from: at, until: b.end, state: "active",
 		})
-		b.granted += c.carry - c.moved
+		b.granted += carry - c.moved
 	}
 	if owing > 0 {
 		b.overage, b.owed = owing, owing
