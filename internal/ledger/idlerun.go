@@ -68,8 +68,48 @@ func (r *IdleRun) Period(i int) (*IdlePeriod, error) {
 	if err != nil {
 		return nil, err
 	}
-	first := idleState{left: r.row.RolledOver, rollover: r.row.Rollover, owing: r.row.Owing}
-	s, _ := r.terms.Allowance.passAll(first, i)
+	s, _ := r.terms.Allowance.passAll(r.first(), i)
+	return r.derive(p, s)
+}
+
+// first returns the state in which the oldest period begins.
+func (r *IdleRun) first() idleState {
+	return idleState{left: r.row.RolledOver, rollover: r.row.Rollover, owing: r.row.Owing}
+}
+
+// Follows returns an error unless each period of the run opens with what the period before it closed with, the last
+// one closes with what the run closed with, and all of them used what the run used. Once the state is stable, it
+// derives one period for all that follow.
+func (r *IdleRun) Follows() error {
+	s, opening, used := r.first(), r.row.Opening, int64(0)
+	for i := 0; i < r.Len(); {
+		nominal, err := r.terms.schedule().Nth(r.row.Start, i)
+		if err != nil {
+			return err
+		}
+		p, err := r.derive(nominal, s)
+		if err != nil {
+			return err
+		}
+		if p.Opening != opening {
+			return fmt.Errorf("the period from %s opens with %d, and the one before it closed with %d", p.Start.Format(time.RFC3339), p.Opening, opening)
+		}
+		opening, used, i = p.Closing, used+p.Used, i+1
+		next, _ := r.terms.Allowance.pass(s)
+		if next == s && opening == p.Opening {
+			break
+		}
+		s = next
+	}
+	if opening != r.row.Closing || used != r.row.Used {
+		return fmt.Errorf("the last period closes with %d, and all of them used %d; the row has %d and %d", opening, used, r.row.Closing, r.row.Used)
+	}
+	return nil
+}
+
+// derive derives the period p, which begins in state s.
+func (r *IdleRun) derive(p period.Period, s idleState) (*IdlePeriod, error) {
+	first := r.first()
 	// The period of this book ends where period i starts. Units that did not roll over are in grants that the run does
 	// not change.
 	b := NewBook(BalanceRow{

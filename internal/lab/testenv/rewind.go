@@ -12,9 +12,10 @@ func Rewind(condition string) []string {
 			span_end = CASE WHEN span_end > 'epoch' THEN span_end - $2::interval ELSE span_end END
 			WHERE period_start > 'epoch' AND ` + condition,
 		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval,
-			terms_at = terms_at - $2::interval WHERE ` + condition,
-		`UPDATE grants SET effective_at = effective_at - $2::interval, ` + unlessForever("expires_at") + `
+			closed_at = closed_at - $2::interval, terms_at = terms_at - $2::interval WHERE ` + condition,
+		`UPDATE grants SET effective_at = effective_at - $2::interval, created_at = created_at - $2::interval, ` + unlessForever("expires_at") + `
 			WHERE ` + condition,
+		`UPDATE holds SET created_at = created_at - $2::interval WHERE ` + condition,
 		`UPDATE entries SET period_start = period_start - $2::interval, created_at = created_at - $2::interval,
 			effective_at = effective_at - $2::interval WHERE ` + condition,
 		`UPDATE tenants SET anchor = anchor - $2::interval WHERE ` + condition,
@@ -28,11 +29,10 @@ func unlessForever(column string) string {
 	return fmt.Sprintf("%[1]s = CASE WHEN %[1]s < '9999-01-01' THEN %[1]s - $2::interval ELSE %[1]s END", column)
 }
 
-// RewindHolds is like Rewind, for holds. The caller must execute RewoundHolds afterwards.
+// RewindHolds is like Rewind, for the ends of holds. The caller must execute RewoundHolds afterwards.
 func RewindHolds(condition string) []string {
 	return []string{
-		`UPDATE holds SET created_at = created_at - $2::interval, expires_at = expires_at - $2::interval
-			WHERE ` + condition,
+		`UPDATE holds SET expires_at = expires_at - $2::interval WHERE ` + condition,
 		`UPDATE hold_lines SET expires_at = expires_at - $2::interval WHERE ` + condition,
 	}
 }

@@ -46,6 +46,7 @@ type CopyReader func(context.Context, []Key) ([]*Copy, error)
 type Options struct {
 	Tenant   string        // empty: all tenants
 	Copies   CopyReader    // nil: no cache is compared
+	Terms    TermsComparer // nil: what follows from terms is not compared
 	Progress func(Report)  // called after every page or range; nil: not called
 	Pause    time.Duration // pause between pages, to limit the load on the database
 	// Incremental reads the entries after the newest checkpoints, and skips balances that did not change. Otherwise the

@@ -55,7 +55,7 @@ func (c *checkpoint) journal() *journal {
 	j.resumed = c
 	j.first, j.last, j.at, j.remaining, j.held = 1, c.Seq, c.At, c.Remaining, c.State.Held
 	j.chain, j.forgivenSeq = c.Chain, c.State.ForgivenSeq
-	j.periods[c.State.Open] = periodOf(c.State.Period)
+	j.periods[c.State.Open] = periodOf(c.State.Period) // its first entry is not known
 	for id, g := range c.State.Grants {
 		copied := *g
 		j.grants[id] = &copied

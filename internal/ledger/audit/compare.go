@@ -25,7 +25,8 @@ func (s *stored) compare(k Key, j *journal, r *Report) (clean bool) {
 	b.compareChain(k, j, r)
 	s.comparePeriods(k, j, r)
 	s.compareGrants(k, j, r)
-	s.compareEvents(k, r)
+	open := j.periods[b.start.UnixMicro()]
+	s.compareEvents(k, open != nil && open.busy, r)
 	r.totals[k.Meter] = r.totals[k.Meter].plus(j, b)
 	return r.Count == before
 }
@@ -61,17 +62,7 @@ func (b *balance) compareChain(k Key, j *journal, r *Report) {
 // also checks that each period opens with the closing balance of the period before.
 func (s *stored) comparePeriods(k Key, j *journal, r *Report) {
 	b := s.balances[k]
-	list := slices.Clone(s.periods[k])
-	if j.resumed != nil { // skip periods that were closed before the checkpoint
-		list = slices.DeleteFunc(list, func(p period) bool { return p.start.UnixMicro() < j.resumed.State.Open })
-	}
-	if b.opened() {
-		list = append(list, period{
-			start: b.start, end: b.end, opening: b.opening, granted: b.granted, refunded: b.refunded, used: b.used,
-			expired: b.expired, adjusted: b.adjusted, overage: b.overage, held: b.held,
-			closing: b.remaining() + b.held, lastSeq: b.seq,
-		})
-	}
+	list := s.listed(k, j)
 	seen := make(map[int64]bool, len(list))
 	for i, p := range list {
 		at := "period " + p.start.UTC().Format(time.RFC3339) + " "
@@ -154,8 +145,31 @@ func (s *stored) compareEnd(k Key, at string, j *journal, list []period, i int, 
 		owing = next.owing
 	}
 	r.equal(k, at+"overage at its end", overage, forgiven+owing)
+	p.compareClosed(k, at, j, list[i+1:], r)
+}
+
+// compareClosed compares the instant at which a period was closed with the first entry after it. If the next period
+// opened with an entry, the transaction that closed this period wrote that entry.
+func (p *period) compareClosed(k Key, at string, j *journal, after []period, r *Report) {
+	what, got := at+"time at which it was closed", p.closedAt.UTC().Format(time.RFC3339Nano)
 	if p.closedAt.Before(p.end) {
-		r.add(k, at+"time at which it was closed", "not before "+p.end.UTC().Format(time.RFC3339Nano), p.closedAt.UTC().Format(time.RFC3339Nano))
+		r.add(k, what, "not before "+p.end.UTC().Format(time.RFC3339Nano), got)
+	}
+	for i := range after {
+		next := j.periods[after[i].start.UnixMicro()]
+		if next == nil {
+			continue
+		}
+		latest := p.end
+		if first := time.UnixMicro(next.firstAt); first.After(latest) {
+			latest = first
+		}
+		switch {
+		case next.firstAt == 0:
+		case p.closedAt.After(latest), i == 0 && next.begun && p.closedAt.Before(latest):
+			r.add(k, what, latest.UTC().Format(time.RFC3339Nano), got)
+		}
+		return
 	}
 }
 
@@ -186,7 +200,7 @@ func (s *stored) compareGrants(k Key, j *journal, r *Report) {
 			r.equal(k, "remainder of "+g.status+" grant "+g.id, 0, g.remaining)
 		}
 		r.equal(k, "held of grant "+g.id, s.held[grantKey{k, g.id}], g.held)
-		g.compare(k, j, r)
+		g.compare(k, j, b, r)
 	}
 	for _, id := range sorted(j.grants) {
 		if !rows[id] && (j.resumed == nil || !j.resumed.Archived || j.grants[id].Left != 0) {
@@ -202,7 +216,7 @@ func (s *stored) compareGrants(k Key, j *journal, r *Report) {
 }
 
 // compare compares a grant with the entry that created it, and its remainder with the other entries.
-func (g *grant) compare(k Key, j *journal, r *Report) {
+func (g *grant) compare(k Key, j *journal, b *balance, r *Report) {
 	of := " of grant " + g.id
 	sums := j.grants[g.id]
 	if sums == nil {
@@ -239,6 +253,35 @@ func (g *grant) compare(k Key, j *journal, r *Report) {
 	if sums.Facts != nil {
 		g.compareFacts(k, of, sums.Facts, r)
 	}
+	if g.source == "allowance" || g.source == "rollover" {
+		r.equal(k, "priority"+of, priorityAllowance, int64(g.priority))
+	}
+	if sums.At != 0 && g.createdAt.UnixMicro() != sums.At {
+		r.add(k, "time at which grant "+g.id+" was issued", instant(sums.At), g.createdAt.UTC().Format(time.RFC3339Nano))
+	}
+	if want := g.statuses(b, sums, j.resumed != nil); !slices.Contains(want, g.status) {
+		r.add(k, "status"+of, strings.Join(want, " or "), g.status)
+	}
+}
+
+// statuses returns the statuses that a grant may have. A grant that was used up may have ended either as exhausted or
+// as expired: the ledger reads it again only with its balance's next event.
+func (g *grant) statuses(b *balance, sums *grantSums, resumed bool) []string {
+	switch {
+	case sums.Voided:
+		return []string{"voided"}
+	case sums.Scheduled > 0 && sums.Issued == 0:
+		return []string{"pending"}
+	case resumed && g.status == "voided" && sums.Left == 0: // a checkpoint of an earlier version does not say it
+		return []string{"voided"}
+	case g.expiresAt.Before(b.nextEvent):
+		return []string{"exhausted", "expired"}
+	case !g.expiresAt.After(b.updatedAt), (g.source == "allowance" || g.source == "rollover") && g.effectiveAt.Before(b.start):
+		return []string{"active", "exhausted", "expired"}
+	case sums.Left > 0 || g.held > 0:
+		return []string{"active"}
+	}
+	return []string{"active", "exhausted"}
 }
 
 // compareFacts compares a grant with the detail of the entry that created it.
@@ -264,27 +307,37 @@ func (g *grant) compareFacts(k Key, of string, f *grantFacts, r *Report) {
 // forever is the expiry of grants that never expire.
 var forever = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// compareEvents checks that nothing is due before the balance's next event. A next event that is too early does no
-// harm: nothing is due then.
-func (s *stored) compareEvents(k Key, r *Report) {
+// compareEvents checks that nothing is due before the balance's next event, and that a roll comes when it has something
+// to write. An instant that is too early does no harm: nothing is due then. busy reports that the open period was used,
+// so a roll writes its end.
+func (s *stored) compareEvents(k Key, busy bool, r *Report) {
 	b := s.balances[k]
 	if !b.opened() {
 		return
 	}
-	first := b.end
+	first, roll := b.end, forever
+	if busy {
+		roll = b.end
+	}
 	for i := range s.grants[k] {
 		switch g := &s.grants[k][i]; g.status {
 		case "active":
 			first = earlier(first, g.expiresAt)
+			if g.source != "allowance" && g.source != "rollover" {
+				roll = earlier(roll, g.expiresAt)
+			}
 		case "pending":
-			first = earlier(first, g.effectiveAt)
+			first, roll = earlier(first, g.effectiveAt), earlier(roll, g.effectiveAt)
 		}
 	}
 	if at, found := s.holdEnds[k]; found {
-		first = earlier(first, at)
+		first, roll = earlier(first, at), earlier(roll, at)
 	}
 	if b.nextEvent.After(first) {
 		r.add(k, "next event", "at most "+first.UTC().Format(time.RFC3339Nano), b.nextEvent.UTC().Format(time.RFC3339Nano))
+	}
+	if roll.Before(forever) && b.rollAt.After(roll) {
+		r.add(k, "next roll", "at most "+roll.UTC().Format(time.RFC3339Nano), b.rollAt.UTC().Format(time.RFC3339Nano))
 	}
 }
 

@@ -12,12 +12,15 @@
 //	A2  A period's sums equal the sums of its entries and give its closing balance; the next period opens with that
 //	    balance.
 //	A3  A grant agrees with the entry that created it; its remainder follows from its entries; open grants sum to
-//	    remaining; the head grant is first in burn order; nothing is due before the balance's next event.
+//	    remaining; the head grant is first in burn order; nothing is due before the balance's next event. Its status
+//	    is one that its entries and its end permit.
 //	A4  Holds, hold lines and refunds agree with the entries of their operations.
 //	A5  Per meter, over all balances: issued + refunded + adjusted = used + expired + remaining + held.
 //	A6  A cached copy of the stored state agrees with the balance.
 //	A7  Entries, grants, periods, hold lines and checkpoints belong to balances that exist.
 //	A8  The hash chain of a balance's entries equals the chain in its row.
+//	A9  Plan, allowance and end of a period, the end of its allowance, and idle periods follow from terms. The auditor
+//	    knows neither terms nor calendars. Its caller compares these with the ledger's own code: see Options.Terms.
 //
 // # Checkpoints
 //
@@ -30,7 +33,7 @@
 //	forgave  the entry that last forgave overage
 //	period   the sums of the newest entry's period, in the order of periodSums.list
 //	totals   the sums of all periods: issued, used, refunded, expired, adjusted
-//	grants   grants that had not ended, by id: issued, scheduled, returned, left, topped, and the first entry
+//	grants   grants that had not ended, by id: issued, scheduled, returned, left, topped, voided, and the first entry
 //	facts    a digest of the balance's row
 //
 // An archived checkpoint (see Pin) replaces entries that were removed. Later passes begin at the balance's newest

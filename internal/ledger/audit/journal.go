@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 )
@@ -40,6 +41,12 @@ type periodSums struct {
 	held            int64 // reserved units after the period's newest entry
 	lastSeq         int64
 	rollover        string // id of the last rollover that ended in the period
+
+	// firstAt is the instant of the period's first entry; 0 if a checkpoint has that entry. begun means that this entry
+	// was made when the period opened, in the transaction that closed the period before it.
+	firstAt int64
+	begun   bool
+	busy    bool // it has an entry of a request
 }
 
 // grantSums has the sums of the entries about one grant.
@@ -50,6 +57,7 @@ type grantSums struct {
 	Left      int64 `json:"left,omitempty"`
 	Topped    int64 `json:"topped,omitempty"`    // for a rollover: units issued in the newest period that issued units
 	ToppedIn  int64 `json:"topped_in,omitempty"` // start of that period, microseconds since 1970
+	Voided    bool  `json:"voided,omitempty"`
 	maker
 }
 
@@ -59,6 +67,7 @@ type maker struct {
 	Kind      string      `json:"kind"`
 	Operation string      `json:"operation,omitempty"`
 	Facts     *grantFacts `json:"facts,omitempty"`
+	At        int64       `json:"at,omitempty"` // instant of the entry; 0 in checkpoints of earlier versions
 }
 
 // grantFacts is the part of an entry's detail that describes a grant.
@@ -69,6 +78,12 @@ type grantFacts struct {
 	CostBasis   string     `json:"cost_basis,omitempty"`
 	Reason      string     `json:"reason,omitempty"`
 }
+
+// The priorities of the grants that no request gives a priority.
+const (
+	priorityAllowance = 10
+	priorityTopup     = 100
+)
 
 func newJournal() *journal {
 	return &journal{periods: map[int64]*periodSums{}, grants: map[string]*grantSums{}}
@@ -141,7 +156,7 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 	p := j.period
 	if p == nil || j.periodStart != e.period {
 		if p = j.periods[e.period]; p == nil {
-			p = &periodSums{}
+			p = &periodSums{firstAt: e.createdAt, begun: opens(e.operation)}
 			j.periods[e.period] = p
 		}
 		j.period, j.periodStart = p, e.period
@@ -155,6 +170,7 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 	p.owed += m.owed * e.amount
 	p.paid += m.paid * e.amount
 	p.held, p.lastSeq = j.held, e.seq
+	p.busy = p.busy || !bytes.HasPrefix(e.operation, []byte("§"))
 	switch string(e.kind) {
 	case "owe":
 		p.owing += e.amount
@@ -166,6 +182,16 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 			p.rollover = string(e.grant)
 		}
 	}
+}
+
+// opens reports whether an operation is one of those by which a period opens.
+func opens(operation []byte) bool {
+	for _, event := range [...]string{"§allowance/", "§rollover-min/", "§owe/", "§idle/"} {
+		if bytes.HasPrefix(operation, []byte(event)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (j *journal) addToGrant(e *entry, m *moves) {
@@ -197,6 +223,8 @@ func (j *journal) addToGrant(e *entry, m *moves) {
 		g.Scheduled += e.amount
 	case "extend_grant":
 		j.extend(e, g)
+	case "void":
+		g.Voided = true
 	}
 }
 
@@ -231,7 +259,7 @@ func (g *grantSums) roll(e *entry, m *moves) {
 // makerOf returns the facts of a grant's first entry. Kind is empty if such an entry cannot be the first entry of a
 // grant.
 func makerOf(e *entry) maker {
-	m := maker{Source: string(e.source), Operation: string(e.operation)}
+	m := maker{Source: string(e.source), Operation: string(e.operation), At: e.createdAt}
 	switch kind := string(e.kind); kind {
 	case "grant", "schedule", "rollover_in", "adjust_up":
 		m.Kind = kind
@@ -245,6 +273,11 @@ func makerOf(e *entry) maker {
 		if json.Unmarshal(e.detail, &facts) == nil && facts.Priority != nil {
 			m.Facts = &facts
 		}
+	}
+	if m.Kind == "adjust_up" { // the grant takes effect at once and never ends
+		facts := grantFacts{Priority: new(int32(priorityTopup)), EffectiveAt: time.UnixMicro(e.createdAt)}
+		_ = json.Unmarshal(e.detail, &facts) // the detail has the reason
+		m.Facts = &facts
 	}
 	return m
 }

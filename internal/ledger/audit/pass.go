@@ -184,9 +184,17 @@ func (p *pass) compare(ctx context.Context, group []*candidate) error {
 	if err != nil {
 		return err
 	}
+	clean := make([]bool, len(group))
+	for i, c := range group {
+		clean[i] = s.compare(c.Key, journals[i], p.report)
+	}
+	differ, err := p.compareTerms(ctx, s, group, journals)
+	if err != nil {
+		return err
+	}
 	for i, c := range group {
 		j := journals[i]
-		if clean := s.compare(c.Key, j, p.report); clean && j.last > 0 && !p.options.ReadOnly {
+		if clean[i] && !differ[c.Key] && j.last > 0 && !p.options.ReadOnly {
 			p.saved = append(p.saved, saved{
 				key: c.Key, journal: j, state: stateOf(j, openGrants(s.grants[c.Key], time.UnixMicro(j.at)), c.facts),
 			})

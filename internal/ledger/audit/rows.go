@@ -39,6 +39,11 @@ type balance struct {
 	nextEvent, updatedAt             time.Time
 	chain                            []byte
 	facts                            string // a digest of the row
+	plan                             string
+	planVersion                      int32
+	allowance                        int64
+	renews                           bool
+	rollAt                           time.Time // next_event_at in rows of earlier versions
 }
 
 func (b *balance) remaining() int64 {
@@ -58,6 +63,9 @@ type period struct {
 	closedAt                        time.Time
 	idle                            int64 // number of idle periods in the row; 0: an ordinary period
 	rolledOver, rollover, owing     int64 // the state in which the first of these periods began
+	plan                            string
+	planVersion                     int32
+	termsAt                         *time.Time // nil: an ordinary period
 }
 
 // grant is a row of grants.
@@ -96,6 +104,7 @@ func scanBalances(rows pgx.Rows, into map[Key]*balance) error {
 		&k.Tenant, &k.Meter, &k.Subject, &b.seq, &b.start, &b.end, &b.opening, &b.granted, &b.refunded, &b.used, &b.expired,
 		&b.adjusted, &b.held, &b.overage, &b.owed, &b.paid, &b.forgivenSeq, &b.headID, &b.headSource, &b.headRemaining,
 		&b.nextEvent, &b.updatedAt, &b.chain, &b.facts,
+		&b.plan, &b.planVersion, &b.allowance, &b.renews, &b.rollAt,
 	}, func() error {
 		row := b
 		row.chain = slices.Clone(b.chain)
@@ -125,6 +134,7 @@ func (s *stored) scanPeriods(rows pgx.Rows) error {
 	_, err := pgx.ForEachRow(rows, []any{
 		&k.Tenant, &k.Meter, &k.Subject, &p.start, &p.end, &p.opening, &p.granted, &p.refunded, &p.used, &p.expired, &p.adjusted,
 		&p.overage, &p.held, &p.closing, &p.lastSeq, &p.closedAt, &p.idle, &p.rolledOver, &p.rollover, &p.owing,
+		&p.plan, &p.planVersion, &p.termsAt,
 	}, func() error {
 		s.periods[k] = append(s.periods[k], p)
 		return nil

@@ -67,6 +67,7 @@ func (p *pass) compareTenant(ctx context.Context, tx pgx.Tx, tenant string, arch
 	k := Key{Tenant: tenant, Meter: "*"}
 	r, sql := p.report, p.auditor.sql
 	b := &pgx.Batch{}
+	b.Queue("SET LOCAL enable_hashjoin = on") // the statements join all rows of a tenant
 	var operation, month, want, got, wantUnits, gotUnits string
 	var line int32
 	b.Queue(sql["VerifyRefunds"], tenant, archived).Query(func(rows pgx.Rows) error {
@@ -102,6 +103,14 @@ func (p *pass) compareTenant(ctx context.Context, tx pgx.Tx, tenant string, arch
 	b.Queue(sql["VerifyHoldGrants"], tenant, archived).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&k.Meter, &k.Subject, &hold, &item, &grant, &want, &got}, func() error {
 			r.add(k, fmt.Sprintf("reserved by hold %s item %d of grant %s", hold, item, grant), want, got)
+			return nil
+		})
+		return err
+	})
+	b.Queue(sql["VerifyPayments"], tenant, archived).Query(func(rows pgx.Rows) error {
+		var what string
+		_, err := pgx.ForEachRow(rows, []any{&k.Meter, &k.Subject, &hold, &item, &what, &want, &got}, func() error {
+			r.add(k, fmt.Sprintf("%s of hold %s line %d", what, hold, item), want, got)
 			return nil
 		})
 		return err

@@ -29,6 +29,7 @@ func (b *bundle) age(tenant string, days int) {
 	b.exec("WITH taken AS (DELETE FROM moved RETURNING *) INSERT INTO entries SELECT * FROM taken")
 	b.exec(`UPDATE refunds r SET month = (SELECT max(e.month) FROM entries e
 		WHERE e.tenant_id = r.tenant_id AND e.operation_id = r.operation_id AND e.line = r.line) WHERE r.tenant_id = $1`, tenant)
+	b.exec("UPDATE grants SET created_at = created_at - "+shift+" WHERE tenant_id = $1", tenant)
 	b.exec("UPDATE balances SET updated_at = updated_at - "+shift+" WHERE tenant_id = $1", tenant)
 	b.exec("UPDATE entries SET detail = detail - 'refund_month' WHERE tenant_id = $1 AND detail ? 'refund_month'", tenant)
 	for _, sql := range testenv.Rewound {

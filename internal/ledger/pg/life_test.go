@@ -124,7 +124,6 @@ func (s *life) rewind(by time.Duration) error {
 			b.Queue(sql, s.tenant, by)
 		}
 		b.Queue(testenv.RewoundHolds, s.tenant, by)
-		b.Queue("UPDATE periods SET closed_at = closed_at - $2::interval WHERE tenant_id = $1", s.tenant, by)
 		b.Queue("UPDATE plans SET created_at = created_at - $2::interval WHERE plan = ANY($1)", []string{s.planName("small"), s.planName("large")}, by)
 	})
 	before := s.fingerprints()

@@ -226,6 +226,7 @@ func (b *bundle) rewindHolds(by time.Duration) {
 func TestExtend_KeepsHoldActive(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 10)
+	b.exec("UPDATE plan_allowances SET anchor = 'tenant'") // rewinding moves no month of the calendar
 	h := holdOf("acme", "k1", "h1", 6)
 	h.TTL = 10 * time.Minute
 	mustDo(b, h)

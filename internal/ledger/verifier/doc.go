@@ -19,6 +19,8 @@
 //	    for each balance, in the transaction that records its end. The watch and commands emit one event for each
 //	    balance and day.
 //	V5  Verifications read through their own connections, so that they use no connection of balances or reports.
+//	V6  What follows from terms is compared with all terms that the tenant had agreed to when the period began, not
+//	    only with those in force: terms may be committed late, and that is no difference.
 //
 // # Clock, concurrency, failure
 //

@@ -43,6 +43,10 @@ func TestVerify_ChangedIdleRun_IsReported(t *testing.T) {
 		{"rolled over into a run", run("rolled_over = rolled_over + 1", "saver"), "rolled over into the idle periods"},
 		{"minimum called a rollover", run("rolled_over = 20", "spender"), "rolled over into the idle periods"},
 		{"minimum gone", run("rollover = 0", "spender"), "rollover into the idle periods"},
+		{"number of periods of a run", run("idle = idle + 1", "saver"), "idle periods"},
+		{"terms of a run", run("terms_at = terms_at - interval '1 day'", "saver"), "idle periods"},
+		{"plan of a run with other amounts", "UPDATE plan_allowances SET rollover_max = 140 WHERE plan = 'rolling'", "idle periods"},
+		{"expiry of a rollover", "UPDATE grants SET expires_at = expires_at + interval '1 day' WHERE source = 'rollover' AND tenant_id = 'saver'", "expiry of grant rollover"},
 		{"rollover in an ordinary period", "UPDATE periods SET rollover = 5 WHERE idle = 0 AND tenant_id = 'saver'", "idle"},
 		{"a run called an ordinary period", run("idle = 0", "saver"), "idle"},
 	} {

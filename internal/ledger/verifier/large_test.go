@@ -163,7 +163,7 @@ func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 	// verifier does not expect a chain.
 	b.exec("UPDATE chain_start SET at = 'infinity'")
 	b.exec(`INSERT INTO tenants SELECT (jsonb_populate_record(o, jsonb_build_object('tenant_id', 't' || g))).* FROM tenants o, generate_series(1, $1::integer) g`, n)
-	for _, table := range []string{"entries", "grants", "balances"} {
+	for _, table := range []string{"tenant_terms", "entries", "grants", "balances"} {
 		b.exec(fmt.Sprintf(`INSERT INTO %[1]s SELECT (r).* FROM (SELECT jsonb_populate_record(o, jsonb_build_object('tenant_id', 't' || g, 'chain', NULL)) AS r
 			FROM %[1]s o, generate_series(1, $1::integer) g WHERE o.tenant_id = 'acme') AS x`, table), n)
 	}

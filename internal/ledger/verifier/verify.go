@@ -33,7 +33,7 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error)
 	if err := v.mustExist(ctx, o.Tenant); err != nil {
 		return nil, err
 	}
-	a := audit.Options{Tenant: o.Tenant, Copies: v.auditCopies(o.Copies), Progress: o.Progress, Pause: o.Pause}
+	a := audit.Options{Tenant: o.Tenant, Copies: v.auditCopies(o.Copies), Terms: v.compareTerms, Progress: o.Progress, Pause: o.Pause}
 	if !o.Full {
 		if err := v.pool.QueryRow(ctx, v.sql["JournalIsLarge"], o.Tenant, v.wholeUpTo).Scan(&a.Incremental); err != nil {
 			return nil, unavailable("verify", err)
