@@ -622,11 +622,12 @@ type BatchResult struct {
 	Blocked *Blocked `json:"blocked,omitempty"`
 
 	// Code The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
-	Code   ProblemCode   `json:"code,omitempty,omitzero"`
-	Detail string        `json:"detail,omitempty,omitzero"`
-	DryRun bool          `json:"dry_run,omitempty,omitzero"`
-	Errors []FieldError  `json:"errors,omitempty,omitzero"`
-	Items  []DebitedItem `json:"items,omitempty,omitzero"`
+	Code    ProblemCode   `json:"code,omitempty,omitzero"`
+	Detail  string        `json:"detail,omitempty,omitzero"`
+	DryRun  bool          `json:"dry_run,omitempty,omitzero"`
+	Errors  []FieldError  `json:"errors,omitempty,omitzero"`
+	Items   []DebitedItem `json:"items,omitempty,omitzero"`
+	Lacking []Lack        `json:"lacking,omitempty,omitzero"`
 
 	// Limiting The balance or cap that prevents the request.
 	Limiting     *Limiting  `json:"limiting,omitempty"`
@@ -1067,7 +1068,7 @@ type CheckedItem struct {
 	// Required An amount in the meter's smallest unit.
 	Required Amount `json:"required"`
 
-	// WouldSucceedAt The instant at which the item would be allowed if nothing else happens: a grant takes effect, a hold expires, or the next period brings enough units. Absent if no known event helps. An answer from a copy (`source`) considers only the end of the period.
+	// WouldSucceedAt The first instant at which the item alone succeeds if nothing else happens: a grant takes effect, a hold expires, or a period brings enough units. Absent if there is none up to the end of the period. An answer from a copy (`source`) considers only the end of the period.
 	WouldSucceedAt time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
 
@@ -1996,6 +1997,24 @@ type KeyRotation struct {
 
 // KeyScope The rights of a key. `admin` includes both other scopes.
 type KeyScope string
+
+// Lack A balance that has too few units for a request.
+type Lack struct {
+	// Available The units of that meter that are available, with overflow and overage.
+	Available int64 `json:"available"`
+
+	// Meter The meter.
+	Meter string `json:"meter"`
+
+	// Required The units of that meter that are required.
+	Required int64 `json:"required"`
+
+	// ResetAt The end of the period. Absent if it brings no units.
+	ResetAt time.Time `json:"reset_at,omitempty,omitzero"`
+
+	// Subject The subject whose cap lacks units. Absent if the tenant lacks them.
+	Subject string `json:"subject,omitempty,omitzero"`
+}
 
 // LastArchive The newest month that was archived.
 type LastArchive struct {
@@ -3080,7 +3099,8 @@ type Problem struct {
 	Detail string `json:"detail"`
 
 	// Errors The faults of the request, by field.
-	Errors []FieldError `json:"errors,omitempty,omitzero"`
+	Errors  []FieldError `json:"errors,omitempty,omitzero"`
+	Lacking []Lack       `json:"lacking,omitempty,omitzero"`
 
 	// Limiting The balance or cap that prevents the request.
 	Limiting *Limiting `json:"limiting,omitempty"`

@@ -109,7 +109,7 @@ func fromCopies(items []ledger.Item, copies []balances.Cached, source Source, de
 			ResetAt: cp.ResetAt,
 		}
 		if items[i].Amount > cp.Remaining {
-			item.Code, item.Limiting = denialOf(cp)
+			item.Code, item.Limiting = denialOf(cp, items[i].Amount)
 			if cp.Renews && cp.Allowance >= items[i].Amount {
 				item.WouldSucceedAt = cp.ResetAt
 			}
@@ -122,20 +122,18 @@ func fromCopies(items []ledger.Item, copies []balances.Cached, source Source, de
 	return out
 }
 
-// denialOf returns the ledger's denial of an amount that exceeds the remaining units of cp: the code and the limiting
-// balance. The cases are those of sources.deny in package ledger. A complete copy has only the tenant's own units, so
-// the other cases of sources.deny do not occur.
-func denialOf(cp *ledger.BalanceCopy) (errcode.Code, ledger.Limiting) {
+// denialOf returns the code of the denial of an amount that exceeds the remaining units of cp, and the limiting balance.
+// A complete copy has only the tenant's own units.
+func denialOf(cp *ledger.BalanceCopy, amount int64) (errcode.Code, ledger.Limiting) {
+	code, _ := cp.Denies(amount)
 	limiting := ledger.Limiting{Kind: ledger.LimitedByCredit, Meter: cp.Meter, Subject: cp.Subject, Level: ledger.LevelTenant}
-	switch {
-	case !cp.InPlan && cp.Seq == 0:
-		return errcode.MeterNotInPlan, ledger.Limiting{}
-	case cp.Renews:
+	switch code { //nolint:exhaustive // the codes of Denies
+	case errcode.MeterNotInPlan:
+		return code, ledger.Limiting{}
+	case errcode.QuotaExceeded:
 		limiting.Kind = ledger.LimitedByAllowance
-		return errcode.QuotaExceeded, limiting
-	default:
-		return errcode.CreditsExhausted, limiting
 	}
+	return code, limiting
 }
 
 // fromLedger converts the ledger's answer into a Check. Other checks may share this answer. If a meter or tenant does
@@ -144,7 +142,7 @@ func fromLedger(result *ledger.CheckResult, err error) (Check, error) {
 	if err != nil {
 		return Check{}, err
 	}
-	out := Check{Items: make([]CheckItem, len(result.Items)), Source: SourceLedger, AsOf: result.AsOf}
+	out := Check{Items: make([]CheckItem, len(result.Items)), Source: SourceLedger, AsOf: result.AsOf, refusal: result.Refusal}
 	for i := range result.Items {
 		r := &result.Items[i]
 		item := CheckItem{

@@ -1,8 +1,10 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -110,13 +112,7 @@ func (g *Gate) check(ctx context.Context, req *Request, heldOnly bool) (out Chec
 // the suspension of the tenant, the first item that is refused.
 func (c *Check) conclude(refusal error, suspended bool, now time.Time) {
 	c.Item = -1
-	first := -1
-	for i := range c.Items {
-		if c.Items[i].Code != "" {
-			first = i
-			break
-		}
-	}
+	refused := c.refusedItem()
 	limited, isLimited := errors.AsType[*RateLimited](refusal)
 	switch {
 	case isLimited:
@@ -126,18 +122,53 @@ func (c *Check) conclude(refusal error, suspended bool, now time.Time) {
 		c.Code = CodeOf(refusal)
 	case suspended:
 		c.Code = errcode.TenantSuspended
-	case first >= 0:
-		item := &c.Items[first]
-		c.Code = item.Code
-		c.Item = first
-		if item.Limiting != (ledger.Limiting{}) {
-			c.Limiting = &item.Limiting
-		}
-		if item.Code == errcode.QuotaExceeded {
-			c.RetryAfter = max(item.ResetAt.Sub(now), time.Second)
-		}
+	case refused >= 0:
+		c.Item = refused
+		c.sayRefusal(now)
 	default:
 		c.Allowed = true
+	}
+}
+
+// refusedItem returns the index of the item that limits the request; -1: no item does. The ledger has found it. Of
+// several copies, one that no period fills limits first, and then the one whose period ends last.
+func (c *Check) refusedItem() int {
+	if denial := ledger.DenialOf(c.refusal); denial != nil {
+		return denial.Item
+	}
+	rank := []errcode.Code{"", errcode.QuotaExceeded, errcode.CreditsExhausted, errcode.MeterNotInPlan}
+	at := -1
+	for i := range c.Items {
+		item := &c.Items[i]
+		if item.Code == "" {
+			continue
+		}
+		if at < 0 {
+			at = i
+			continue
+		}
+		most := &c.Items[at]
+		byCode := cmp.Compare(slices.Index(rank, item.Code), slices.Index(rank, most.Code))
+		if cmp.Or(byCode, item.ResetAt.Compare(most.ResetAt)) > 0 {
+			at = i
+		}
+	}
+	return at
+}
+
+// sayRefusal sets what refuses c.Item.
+func (c *Check) sayRefusal(now time.Time) {
+	item := &c.Items[c.Item]
+	c.Code = item.Code
+	if item.Limiting != (ledger.Limiting{}) {
+		c.Limiting = &item.Limiting
+	}
+	at := item.ResetAt
+	if denial := ledger.DenialOf(c.refusal); denial != nil {
+		c.Code, c.Limiting, at = c.refusal.Code, &denial.Limiting, denial.RetryAt()
+	}
+	if c.Code == errcode.QuotaExceeded {
+		c.RetryAfter = max(at.Sub(now), time.Second)
 	}
 }
 
@@ -203,17 +234,39 @@ func (c *Check) Refusal() error {
 		violated := c.violated(func(v *LimitVerdict) bool { return v.Never })
 		return &CostExceedsCapacity{Violated: violated, Verdicts: c.Limits}
 	}
+	if c.refusal != nil && c.refusal.Code == c.Code {
+		return c.refusal
+	}
 	refusal := &errcode.Error{Code: c.Code, RetryAfter: c.RetryAfter}
 	if c.Limiting != nil {
-		item := &c.Items[c.Item]
-		tightest := item.Position().Within(item.Cap)
-		refusal.Data = &ledger.Denial{
-			Limiting: *c.Limiting, Required: item.Required, Available: item.MaxAllowedNow,
-			Remaining: tightest.Remaining, Limit: tightest.Limit, ResetAt: item.ResetAt,
-			WouldSucceedAt: item.WouldSucceedAt,
-		}
+		refusal.Data = c.denialFromCopies()
 	}
 	return refusal
+}
+
+// denialFromCopies returns the denial of a check that copies answered.
+func (c *Check) denialFromCopies() *ledger.Denial {
+	item := &c.Items[c.Item]
+	tightest := item.Position().Within(item.Cap)
+	d := &ledger.Denial{
+		Limiting: *c.Limiting, Required: item.Required, Available: item.MaxAllowedNow,
+		Remaining: tightest.Remaining, Limit: tightest.Limit,
+	}
+	for i := range c.Items {
+		it := &c.Items[i]
+		if it.Limiting == (ledger.Limiting{}) {
+			continue
+		}
+		lack := ledger.Lack{Meter: it.Meter, Required: it.Required, Available: it.MaxAllowedNow}
+		if it.Code == errcode.QuotaExceeded {
+			lack.ResetAt = it.ResetAt
+		}
+		d.Lacking = append(d.Lacking, lack)
+	}
+	if c.Code == errcode.QuotaExceeded {
+		d.ResetAt, d.WouldSucceedAt = item.ResetAt, item.WouldSucceedAt
+	}
+	return d
 }
 
 // violated returns the enforced rules that denied the request and whose verdicts the given function accepts.

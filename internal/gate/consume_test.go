@@ -56,7 +56,7 @@ func TestConsume_DebitRefused_CostsNoTokens(t *testing.T) {
 	t.Parallel()
 	in := newShared(t).catalogue(twoADay)
 	for i := range 5 {
-		got := in.consumes(errcode.QuotaExceeded, "more than there is", request(fmt.Sprint("k", i), "calls", 11))
+		got := in.consumes(errcode.CreditsExhausted, "more than there is", request(fmt.Sprint("k", i), "calls", 11))
 		assert.Len(t, got.Limits, 1, "a denial carries the limits %+v, want the one that applied", got.Limits)
 	}
 	assert.EqualValues(t, 2, in.remainingTokens(), "tokens are left after denials")

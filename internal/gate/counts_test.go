@@ -58,18 +58,18 @@ func TestBusiness_RefusalsByPlanAndUnitsByMeter_DecisionsOnly(t *testing.T) {
 	expect("a debit and its replay", nil, 2)
 	_, _ = in.Consume(ctx, request("c1", "calls", 3))
 	_, _ = in.Consume(ctx, request("c2", "calls", 100))
-	expect("consumes", map[errcode.Code]float64{errcode.QuotaExceeded: 1}, 5)
+	expect("consumes", map[errcode.Code]float64{errcode.CreditsExhausted: 1}, 5)
 	for i := range 4 { // two tokens remain
 		_, _ = in.Consume(ctx, request(fmt.Sprint("l", i), "calls", 1))
 	}
-	expect("a limit", map[errcode.Code]float64{errcode.QuotaExceeded: 1, CodeRateLimited: 2}, 7)
+	expect("a limit", map[errcode.Code]float64{errcode.CreditsExhausted: 1, CodeRateLimited: 2}, 7)
 	in.DebitBatch(ctx, []Request{request("b1", "calls", 1), request("b2", "calls", 100), dry})
-	expect("a batch", map[errcode.Code]float64{errcode.QuotaExceeded: 2, CodeRateLimited: 2}, 8)
+	expect("a batch", map[errcode.Code]float64{errcode.CreditsExhausted: 2, CodeRateLimited: 2}, 8)
 	for _, amount := range []int64{2, 100} {
 		_, _ = in.Hold(ctx, &ledger.Hold{Tenant: "acme", Key: fmt.Sprint("h", amount), HoldID: fmt.Sprint("h", amount), Items: request("", "calls", amount).Items}, false)
 	}
-	expect("holds", map[errcode.Code]float64{errcode.QuotaExceeded: 3, CodeRateLimited: 2}, 8)
+	expect("holds", map[errcode.Code]float64{errcode.CreditsExhausted: 3, CodeRateLimited: 2}, 8)
 	_, err := in.ChangeHold(ctx, &ledger.HoldChange{Tenant: "acme", Key: "cap", HoldID: "h2", Action: ledger.ActionCapture}, false)
 	require.NoError(t, err)
-	expect("a capture", map[errcode.Code]float64{errcode.QuotaExceeded: 3, CodeRateLimited: 2}, 10)
+	expect("a capture", map[errcode.Code]float64{errcode.CreditsExhausted: 3, CodeRateLimited: 2}, 10)
 }

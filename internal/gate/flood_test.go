@@ -104,7 +104,7 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 		code    errcode.Code
 	}{
 		"a tenant without units":          {func(i int) Request { return request(strconv.Itoa(i), "credits", 1) }, 10, errcode.CreditsExhausted},
-		"more units than there are":       {func(i int) Request { return request(strconv.Itoa(i), "calls", 11+int64(i%3)) }, 10, errcode.QuotaExceeded},
+		"more units than there are":       {func(i int) Request { return request(strconv.Itoa(i), "calls", 11+int64(i%3)) }, 10, errcode.CreditsExhausted},
 		"a meter that is not in the plan": {func(i int) Request { return request(strconv.Itoa(i), "other", 1) }, 10, errcode.MeterNotInPlan},
 		"a tenant that does not exist": {func(i int) Request {
 			return forTenant("nobody", request(strconv.Itoa(i), "calls", 1))
@@ -116,9 +116,9 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 			return r
 		}, 20, errcode.CreditsExhausted},
 		"an overflow meter without units":                 {func(i int) Request { return wideRequest(i, "flowing", "", 1) }, 20, errcode.CreditsExhausted},
-		"beyond the cap of overage":                       {func(i int) Request { return wideRequest(i, "over", "", 7) }, 20, errcode.QuotaExceeded},
-		"beyond a subject's cap":                          {func(i int) Request { return wideRequest(i, "capped", "ann", 4) }, 20, errcode.QuotaExceeded},
-		"beyond a plan with capped subjects, without one": {func(i int) Request { return wideRequest(i, "capped", "", 11) }, 20, errcode.QuotaExceeded},
+		"beyond the cap of overage":                       {func(i int) Request { return wideRequest(i, "over", "", 7) }, 20, errcode.CreditsExhausted},
+		"beyond a subject's cap":                          {func(i int) Request { return wideRequest(i, "capped", "ann", 4) }, 20, errcode.CreditsExhausted},
+		"beyond a plan with capped subjects, without one": {func(i int) Request { return wideRequest(i, "capped", "", 11) }, 20, errcode.CreditsExhausted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began, before := time.Now(), counted.ended.Load()

@@ -61,7 +61,7 @@ func TestCheck_IncompleteCopy_ReadsPostgres(t *testing.T) {
 		"nobody in particular":         {request("", "seats", 4), "", "", 4},
 		"a subject whose cap is used":  {forSubject("u1", request("", "seats", 1)), errcode.QuotaExceeded, "subject", 0},
 		"a subject within its cap":     {forSubject("u2", request("", "seats", 2)), "", "", 2},
-		"a subject above its cap":      {forSubject("u2", request("", "seats", 3)), errcode.QuotaExceeded, "subject", 2},
+		"a subject above its cap":      {forSubject("u2", request("", "seats", 3)), errcode.CreditsExhausted, "subject", 2},
 		"a subject where none has cap": {forSubject("u1", request("", "calls", 12)), "", "", 12},
 	} {
 		got, err := in.Check(t.Context(), tc.req)

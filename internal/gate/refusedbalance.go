@@ -14,6 +14,7 @@ import (
 // alone (ledger.BalanceCopy.Beyond), its entry remains, so that its refusals are remembered as questions.
 type refusing struct {
 	copy   *ledger.BalanceCopy // nil: the balance was not read since the refusal
+	check  *ledger.CheckResult // the check that read it
 	readAt time.Time
 	keys   []uint64  // hashes of the keys of the tenant's operations, in order
 	spends time.Time // not zero if the balance also pays: its refusals are not remembered before this instant
@@ -60,9 +61,10 @@ func (m *refusals) refuseByBalance(
 	if b.copy.Beyond || d.Items[0].Amount <= b.copy.Remaining {
 		return nil
 	}
-	check := fromCopies(d.Items, []balances.Cached{{Copy: b.copy}}, SourceCache, false)
-	check.conclude(nil, false, m.now())
-	return check.Refusal()
+	if refusal := b.check.RefusalOf(d); refusal != nil { // a nil pointer would be an error that is not nil
+		return refusal
+	}
+	return nil
 }
 
 // newestCopy returns the newest known copy of the balance of key. shared reports whether Redis answered, or this
@@ -114,7 +116,7 @@ func (m *refusals) readBalance(ctx context.Context, d *ledger.Debit, b *refusing
 		if at < 0 {
 			return nil, busy()
 		}
-		next := &refusing{copy: &result.Copies[at], readAt: readAt}
+		next := &refusing{copy: &result.Copies[at], check: result, readAt: readAt}
 		switch {
 		case next.incomplete(): // its refusals are remembered as questions
 		case b.copy == nil:

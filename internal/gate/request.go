@@ -120,6 +120,8 @@ type Check struct {
 
 	// LimitsDegraded means that limits were decided without Redis.
 	LimitsDegraded bool
+
+	refusal *errcode.Error // the ledger's refusal of all items together, if the ledger answered
 }
 
 // CheckItem is the answer about one item of a check.

@@ -131,7 +131,7 @@ func TestAuthorize_Refusal_HasFormOfGateway(t *testing.T) {
 				code    string
 			}{
 				{"/slow", nil, 429, "rate_limited"},
-				{"/", []string{forwarded.HeaderAmount, "11"}, 429, "quota_exceeded"},
+				{"/", []string{forwarded.HeaderAmount, "10"}, 429, "quota_exceeded"},
 				{"/", []string{forwarded.HeaderMeter, "credits"}, 402, "credits_exhausted"},
 				{"/", []string{forwarded.HeaderMeter, "other"}, 403, "meter_not_in_plan"},
 				{"/", []string{forwarded.HeaderTenant, "away"}, 403, "tenant_suspended"},
@@ -146,7 +146,7 @@ func TestAuthorize_Refusal_HasFormOfGateway(t *testing.T) {
 					assert.True(t, strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=0`) && len(p.ViolatedPolicies) == 1 &&
 						a.number(headerQuotaRemaining) == 8, "%s, %s: %v %s", gateway, mode, a.header, a.body)
 				case "quota_exceeded":
-					assert.True(t, p.Required != nil && *p.Required == 11 && p.Available != nil && *p.Available == 8 && p.ResetAt != nil && a.number(headerQuotaRemaining) == 8 &&
+					assert.True(t, p.Required != nil && *p.Required == 10 && p.Available != nil && *p.Available == 8 && p.ResetAt != nil && a.number(headerQuotaRemaining) == 8 &&
 						a.number(headerRetryAfter) >= 1, "%s, %s: %v %s", gateway, mode, a.header, a.body)
 				}
 			}

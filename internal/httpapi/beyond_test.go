@@ -17,7 +17,7 @@ func TestQuotaHeaders_RemainingAtMostLimit(t *testing.T) {
 	s := newService(t).spendable()
 	denied := func(a *answer, remaining, available int64) {
 		t.Helper()
-		p := a.problem(http.StatusTooManyRequests, "quota_exceeded")
+		p := a.problem(http.StatusPaymentRequired, "credits_exhausted")
 		assert.True(t, a.number(headerQuotaLimit) == 5 && a.number(headerQuotaRemaining) == remaining && p.Available != nil &&
 			*p.Available == available, "limit %d, remaining %d: %s", a.number(headerQuotaLimit), a.number(headerQuotaRemaining), a.body)
 	}

@@ -52,7 +52,7 @@ func TestCheckBatch_AnswersInOrder(t *testing.T) {
 		status   int
 		required int64
 		limits   int
-	}{{true, "", 0, 1, 0}, {true, "", 0, 2, 1}, {false, "quota_exceeded", 0, 100, 0}, {false, "tenant_not_found", 404, 0, 0}, {true, "", 0, 3, 0}, {false, "not_found", 404, 0, 0}} {
+	}{{true, "", 0, 1, 0}, {true, "", 0, 2, 1}, {false, "credits_exhausted", 0, 100, 0}, {false, "tenant_not_found", 404, 0, 0}, {true, "", 0, 3, 0}, {false, "not_found", 404, 0, 0}} {
 		r := results[i]
 		if want.code == "not_found" && strings.HasPrefix(string(r.Code), "meter") {
 			continue

@@ -270,7 +270,7 @@ func TestAdjust_SubjectCap(t *testing.T) {
 	seat := func(key string, amount int) *answer {
 		return s.send("/v1/debits", key, fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"seats","amount":%d}],"subject":"u1"}`, amount))
 	}
-	seat("k1", 3).want(429)
+	seat("k1", 3).want(402)
 	var c client.ChangeAnswer
 	s.send("/v1/tenants/acme/adjustments", "a", `{"meter":"seats","amount":1,"subject":"u1","reason":"asked"}`).want(200).into(&c)
 	assert.True(t, c.Subject == "u1" && c.Before == 2 && c.Remaining == 3, c)

@@ -40,17 +40,17 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 	}
 	// The denials do not include the following requests.
 	s.call("POST", "/v1/check", demand("calls", 100, "")).want(200)
-	s.send("/v1/debits", "dry", demand("calls", 100, `,"dry_run":true`)).want(429)
+	s.send("/v1/debits", "dry", demand("calls", 100, `,"dry_run":true`)).want(402)
 	s.send("/v1/debits", "bad", demand("calls", 0, "")).want(400)
 	s.call("GET", "/v1/authorize/traefik", "", forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "calls", "X-Forwarded-Uri", "/search", "X-Quota-Mode", "check").want(429)
 	s.send("/v1/debits", "nobody", `{"tenant":"nobody","items":[{"meter":"calls","amount":1}]}`).want(404)
 	// The denials include the following requests.
-	s.send("/v1/debits", "a", demand("calls", 100, `,"subject":"ann"`), id("r-debit")...).want(429)
+	s.send("/v1/debits", "a", demand("calls", 10, `,"subject":"ann"`), id("r-debit")...).want(429)
 	s.send("/v1/debits", "b", demand("credits", 1, ""), id("r-credits")...).want(402)
 	s.send("/v1/debits", "c", demand("other", 1, ""), id("r-plan")...).want(403)
 	s.send("/v1/consume", "d", demand("calls", 1, `,"route":"/search","subject":"bob"`), id("r-rate")...).want(429)
 	s.send("/v1/consume", "e", demand("calls", 1, `,"subject":"eve"`), id("r-block")...).want(403)
-	s.send("/v1/holds", "f", `{"tenant":"acme","hold_id":"h","items":[{"meter":"calls","amount":50}]}`, id("r-hold")...).want(429)
+	s.send("/v1/holds", "f", `{"tenant":"acme","hold_id":"h","items":[{"meter":"calls","amount":50}]}`, id("r-hold")...).want(402)
 	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","route":"/search"}`, id("r-charge")...).want(429)
 	s.call("GET", "/v1/authorize/traefik", "", append(id("r-gateway"), forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "calls", "X-Forwarded-Uri", "/search")...).want(429)
 	s.call("POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"g1","tenant":"acme","items":[{"meter":"calls","amount":1}]},
@@ -76,12 +76,12 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 		got = append(got, l)
 	}
 	want := []line{
-		{"quota_exceeded", "calls", "", "ann", "", 100, 8, "r-debit"},
+		{"quota_exceeded", "calls", "", "ann", "", 10, 8, "r-debit"},
 		{"credits_exhausted", "credits", "", "", "", 1, 0, "r-credits"},
 		{"meter_not_in_plan", "other", "", "", "", 0, -1, "r-plan"},
 		{"rate_limited", "calls", "search", "bob", "/search", 0, -1, "r-rate"},
 		{"forbidden", "calls", "", "eve", "", 0, -1, "r-block"},
-		{"quota_exceeded", "calls", "", "", "", 50, 8, "r-hold"},
+		{"credits_exhausted", "calls", "", "", "", 50, 8, "r-hold"},
 		{"rate_limited", "", "search", "", "/search", 0, -1, "r-charge"},
 		{"rate_limited", "calls", "search", "", "/search", 0, -1, "r-gateway"},
 		{"meter_not_in_plan", "other", "", "", "", 0, -1, "r-batch"},
@@ -95,7 +95,7 @@ func TestDenials_EachRefusal_ListedWithCodeRuleAndMinute(t *testing.T) {
 			c)
 	}
 	assert.Equal(t, map[string]int64{
-		"quota_exceeded calls ": 2, "credits_exhausted credits ": 1, "meter_not_in_plan other ": 2, "rate_limited calls search": 2, "rate_limited  search": 1,
+		"quota_exceeded calls ": 1, "credits_exhausted calls ": 1, "credits_exhausted credits ": 1, "meter_not_in_plan other ": 2, "rate_limited calls search": 2, "rate_limited  search": 1,
 		"forbidden calls ": 1, "feature_not_in_plan calls ": 1,
 	}, counts)
 	of := s.denialsOf("gone", "")
@@ -126,10 +126,10 @@ func TestDenials_BadQuestions_NameFieldAndBound(t *testing.T) {
 func TestDenials_ClockMoved_AreThen(t *testing.T) {
 	t.Parallel()
 	s := newOwner(t).clockCatalogue()
-	s.debit("first", "acme", "calls", 11).want(429)
+	s.debit("first", "acme", "calls", 11).want(402)
 	s.denialsOf("acme", "")
 	moved := s.advance("400d")
-	s.debit("second", "acme", "calls", 12).want(429)
+	s.debit("second", "acme", "calls", 12).want(402)
 	list := s.denialsOf("acme", "")
 	assert.True(t, len(list.Items) == 1 && list.Items[0].Required == 12 && !list.Items[0].At.Before(moved.Now) && len(list.Counts) == 1 &&
 		!list.Counts[0].Minute.Before(moved.Now.Add(-time.Minute)), list)

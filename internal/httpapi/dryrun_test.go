@@ -44,7 +44,7 @@ func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 		status           int
 	}{
 		{"capture a part", "/v1/holds/part/capture", `{"tenant":"acme","items":[{"meter":"calls","amount":1}]}`, 200},
-		{"capture beyond all", "/v1/holds/part/capture", `{"tenant":"acme","items":[{"meter":"calls","amount":1000}]}`, 429},
+		{"capture beyond all", "/v1/holds/part/capture", `{"tenant":"acme","items":[{"meter":"calls","amount":1000}]}`, 402},
 		{"capture the rest", "/v1/holds/part/capture", `{"tenant":"acme","final":true}`, 200},
 		{"capture what is captured", "/v1/holds/part/capture", `{"tenant":"acme"}`, 409},
 		{"release", "/v1/holds/free/release", `{"tenant":"acme"}`, 200},

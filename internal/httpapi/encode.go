@@ -35,6 +35,9 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 		if !d.WouldSucceedAt.IsZero() {
 			b = encoding.AppendTimeField(b, `,"would_succeed_at":`, d.WouldSucceedAt)
 		}
+		if len(d.Lacking) > 0 { // denials that old versions stored have no list
+			b = encoding.AppendList(append(b, `,"lacking":`...), d.Lacking, appendLack)
+		}
 	}
 	if !p.oldest.IsZero() {
 		b = encoding.AppendTimeField(b, `,"oldest":`, p.oldest)
@@ -47,6 +50,19 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 		b = encoding.AppendField(b, `,"retry_after_ms":`, encoding.Ceil(p.retryAfter, time.Millisecond))
 	}
 	return b
+}
+
+func appendLack(b []byte, l *ledger.Lack) []byte {
+	b = encoding.AppendTextField(b, `{"meter":`, l.Meter)
+	if l.Subject != "" {
+		b = encoding.AppendTextField(b, `,"subject":`, l.Subject)
+	}
+	b = encoding.AppendField(b, `,"required":`, l.Required)
+	b = encoding.AppendField(b, `,"available":`, l.Available)
+	if !l.ResetAt.IsZero() {
+		b = encoding.AppendTimeField(b, `,"reset_at":`, l.ResetAt)
+	}
+	return append(b, '}')
 }
 
 func appendFault(b []byte, f *body.Fault) []byte {

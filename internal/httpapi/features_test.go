@@ -42,7 +42,7 @@ func TestFeatures_PlanAndTenant_AnswerChecksAndConsumes(t *testing.T) {
 	check(`"feature":"sso"`, true, "")
 	check(`"feature":"max_upload_mb"`, true, "")
 	check(`"feature":"sso"`+items, true, "")
-	check(`"feature":"sso","items":[{"meter":"calls","amount":11}]`, false, "quota_exceeded")
+	check(`"feature":"sso","items":[{"meter":"calls","amount":11}]`, false, "credits_exhausted")
 	for _, name := range []string{"beta", "seats", "unknown"} {
 		check(`"feature":"`+name+`"`, false, "feature_not_in_plan")
 		check(`"feature":"`+name+`"`+items, false, "feature_not_in_plan")

@@ -223,7 +223,7 @@ func TestCaptureHold_BeyondHold_DecidedLikeDebit(t *testing.T) {
 	}
 	s.unmoved("more than there is", func() {
 		a := capture("c1", 11)
-		p := a.problem(429, "quota_exceeded")
+		p := a.problem(402, "credits_exhausted")
 		assert.True(t, *p.Required == 7 && *p.Available == 6, "%s", a.body)
 	})
 	h := holdIn(capture("c1", 7).want(200))

@@ -52,7 +52,7 @@ func TestDebit_EveryModeOnEveryEndpoint(t *testing.T) {
 			t.Parallel()
 			s := newService(t).catalogue()
 			spend := func(key, mode string, amount int64) (status int, item client.DebitedItem) {
-				a := s.send(path, key, wrap(key, inMode(mode, "acme", "calls", amount))).want(200, 429)
+				a := s.send(path, key, wrap(key, inMode(mode, "acme", "calls", amount))).want(200, 402)
 				if !strings.HasSuffix(path, "batch") {
 					if a.status == 200 {
 						got := decoded[client.DebitAnswer](a)
@@ -67,7 +67,7 @@ func TestDebit_EveryModeOnEveryEndpoint(t *testing.T) {
 				return got.Results[0].Status, item
 			}
 			status, _ := spend("normal", "normal", 12)
-			assert.True(t, status == 429, "normal: %d", status)
+			assert.True(t, status == 402, "normal: %d", status)
 			for _, replay := range []bool{false, true} {
 				_, item := spend("best", "best_effort", 7)
 				assert.True(t, item.Charged == 7 && item.Shortfall == 0 && item.Remaining == 3,
@@ -156,7 +156,7 @@ func TestDebit_StoredDenial_ReplayedByEveryEndpoint(t *testing.T) {
 	s.eventually("the snapshot has the meter", func() bool { return s.server.catalog.Snapshot().Meters["money"] != nil })
 	for _, path := range []string{"/v1/debits", "/v1/consume"} {
 		first, again := s.send(path, path, demandOf("acme", "money", 6)), s.send(path, path, demandOf("acme", "money", 6))
-		p, q := first.problem(429, "quota_exceeded"), again.problem(429, "quota_exceeded")
+		p, q := first.problem(402, "credits_exhausted"), again.problem(402, "credits_exhausted")
 		p.RequestID, q.RequestID = "", ""
 		assert.Equal(t, p, q, path)
 		assert.True(t, first.header.Get(headerReplayed) == "" && again.header.Get(headerReplayed) == "true" &&
@@ -166,7 +166,7 @@ func TestDebit_StoredDenial_ReplayedByEveryEndpoint(t *testing.T) {
 	batch := `{"debits":[{"idempotency_key":"b",` + demandOf("acme", "money", 6)[1:] + `]}`
 	for _, replayed := range []bool{false, true} {
 		got := decoded[client.DebitBatchAnswer](s.call("POST", "/v1/debits/batch", batch).want(200))
-		assert.True(t, got.Results[0].Status == 429 && got.Results[0].Replayed == replayed, got.Results)
+		assert.True(t, got.Results[0].Status == 402 && got.Results[0].Replayed == replayed, got.Results)
 	}
 	s.send("/v1/debits", "paid", demandOf("acme", "money", 5)).want(200)
 }

@@ -78,7 +78,7 @@ func TestNewcomer_RefusedUse_MakesNoTenant(t *testing.T) {
 				"%s %s: %d %s", path, body, a.status, a.body)
 		}
 	}
-	s.send("/v1/holds", "h", `{"hold_id":"h","tenant":"no-9","items":[{"meter":"calls","amount":2000}]}`).want(429)
+	s.send("/v1/holds", "h", `{"hold_id":"h","tenant":"no-9","items":[{"meter":"calls","amount":2000}]}`).want(402)
 	s.send("/v1/consume", "f", `{"tenant":"no-10","feature":"beta","items":[{"meter":"calls","amount":1}]}`).problem(403, "feature_not_in_plan")
 	s.call("POST", "/v1/check", `{"tenant":"no-11","feature":"sso"}`).want(200)
 	s.call("POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"b","tenant":"no-12","items":[{"meter":"calls","amount":2000}]}]}`).want(200)

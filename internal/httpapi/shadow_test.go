@@ -73,7 +73,7 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	}
 	gateway := []string{forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "calls", "X-Forwarded-Uri", "/q"}
 	s.call("GET", "/v1/authorize/traefik", "", gateway...).want(200)
-	s.send("/v1/consume", "much", demand("acme", 100, "/q", "")).want(429)
+	s.send("/v1/consume", "much", demand("acme", 100, "/q", "")).want(402)
 	for i := range 3 {
 		s.send("/v1/leases", fmt.Sprint("l", i), `{"rule":"jobs","tenant":"acme"}`).want(201)
 	}
@@ -105,7 +105,7 @@ func TestLimitShadow_EachRequest_CountedByWhatBecameOfIt(t *testing.T) {
 	for _, c := range list.Counts {
 		counts[string(c.Code)+" "+c.Rule] += c.N
 	}
-	assert.Equal(t, map[string]int64{"rate_limited live": 3, "quota_exceeded ": 1}, counts)
+	assert.Equal(t, map[string]int64{"rate_limited live": 3, "credits_exhausted ": 1}, counts)
 	assert.Len(t, list.Items, 4, "denials")
 	list = s.denialsOf("other", "")
 	assert.Zero(t, len(list.Items)+len(list.Counts), list)

@@ -177,7 +177,7 @@ func TestOverride_BelowUsed_NextPeriod(t *testing.T) {
 	seat("k3", 2).want(200)
 	capped(1)
 	s.patch(`{"plan":"hourly","apply":"now","usage":"reset","reason":"a new cap"}`).want(200)
-	p := seat("k4", 2).problem(429, "quota_exceeded")
+	p := seat("k4", 2).problem(402, "credits_exhausted")
 	assert.True(t, p.Limiting.Level == "subject" && *p.Available == 1, p)
 	got = s.balance("seats", "ann")
 	assert.True(t, got.Limit == 1 && got.Used == 0, "now: %+v", got)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -151,6 +152,19 @@ type BalanceCopy struct {
 	// seq of such a copy is that of a later row, or of no row if other entries are written first.
 	Derived bool
 	AsOf    time.Time
+}
+
+// Denies returns the code with which a debit of more units than Remaining is refused. certain is false if the balance
+// must be read to know the code: an event may bring the units, or the next period may bring more than its allowance.
+func (c *BalanceCopy) Denies(amount int64) (code errcode.Code, certain bool) {
+	switch {
+	case !c.InPlan && c.Seq == 0:
+		return errcode.MeterNotInPlan, true
+	case c.Renews:
+		return errcode.QuotaExceeded, amount <= c.Allowance
+	default:
+		return errcode.CreditsExhausted, c.ValidUntil.IsZero() || !c.ValidUntil.Before(period.Forever)
+	}
 }
 
 // Copy returns the part of the balance that a cache may keep.

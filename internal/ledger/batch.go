@@ -40,7 +40,10 @@ type Batch struct {
 
 	journal []Entry // new entries of the batch, in order
 	saved   []savepoint
-	hashed  []byte // buffer of chainEntries
+	trial   bool       // the batch only finds out what an operation lacks: see future.try
+	only    int        // in a trial: the only item that is decided, or every
+	lacks   []shortage // in a trial: all that the operation lacks
+	hashed  []byte     // buffer of chainEntries
 }
 
 // TargetState is the state of the holds, grants and entries that operations name, read under the locks. Decide adds
@@ -77,8 +80,9 @@ func NewBatch() *Batch {
 // Next says what the store must do after Decide. The zero value means: write the changes, commit, and return the
 // answers.
 type Next struct {
-	// More names further balances that the operations need. Discard the batch, and read it again with these balances.
-	More []BalanceKey
+	// More names further balances that the operations need, or need as a whole. Discard the batch, and read it again
+	// with the grants and terms of these balances.
+	More []Need
 	// All means that the decisions need the grants and terms of every balance of the batch. Discard the batch, and
 	// read it again with them. The store normally reads all that decisions need, so the cause is a clock that jumped
 	// between two statements, or a bug.
@@ -86,12 +90,25 @@ type Next struct {
 	// CatchUp means that a balance has missed more periods than one transaction closes. Write the changes, commit, and
 	// read the batch again. No call has been answered.
 	CatchUp bool
-	// By is the call that needs More.
-	By *Call
+}
+
+// Need names balances that a call needs. By is nil for a check.
+type Need struct {
+	By   *Call
+	Keys []BalanceKey
 }
 
 // Done reports whether the batch was decided.
 func (n Next) Done() bool { return len(n.More) == 0 && !n.All && !n.CatchUp }
+
+// Keys returns the balances that all calls need.
+func (n Next) Keys() []BalanceKey {
+	var keys []BalanceKey
+	for _, need := range n.More {
+		keys = append(keys, need.Keys...)
+	}
+	return keys
+}
 
 // moreBalances is the error of a decision that needs balances which were not read.
 type moreBalances struct{ keys []BalanceKey }
@@ -107,24 +124,22 @@ func (b *Batch) Decide(calls []*Call) Next {
 	if catchUp {
 		return Next{CatchUp: true}
 	}
-	if err != nil {
-		return nextOf(err)
-	}
+	next := Next{All: err != nil}
 	for _, c := range calls {
-		if err := b.decide(c); err != nil {
-			next := nextOf(err)
-			next.By = c
-			return next
+		if err == nil {
+			next.add(b.decide(c), c)
 		}
 	}
-	return Next{}
+	return next
 }
 
-func nextOf(err error) Next {
+// add adds what a decision of the call `by` lacked.
+func (n *Next) add(err error, by *Call) {
 	if more, ok := errors.AsType[*moreBalances](err); ok {
-		return Next{More: more.keys}
+		n.More = append(n.More, Need{by, more.keys})
+		return
 	}
-	return Next{All: err != nil}
+	n.All = n.All || err != nil
 }
 
 // advance processes the due events of every book. It returns catchUp = true if another transaction must process

@@ -267,7 +267,9 @@ func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms boo
 	// New terms can end a period that has no end of its own. No event announces such an end.
 	endless := !b.Start.IsZero() && !b.End.Before(period.Forever)
 	stale := endless && termsChanged.After(b.UpdatedAt) || b.Plan != "" && b.Terms == nil
-	return due || b.HeadRemaining < most, due || stale
+	// A refusal looks ahead: see Batch.simulate. If other balances may pay, the decision requests the terms.
+	refuses := most < DemandAll && most > b.Remaining() && (b.Terms == nil || !b.Terms.OverageAllowed && b.Terms.OverflowMeter == "")
+	return due || b.HeadRemaining < most, due || stale || refuses || most == DemandWhole
 }
 
 // MayBeCut reports whether the open period may end because of terms that apply at once and have an instant up to `at`.

@@ -33,6 +33,24 @@ type CheckResult struct {
 	Copies  []BalanceCopy  // copies of the items' balances, for a cache
 	Others  []BalanceCopy  // copies of overflow meters' and subjects' balances, on which the answer depends as well
 	Refusal *errcode.Error // error that the debit would get; nil: it would succeed
+
+	book *Book // the only balance that decides, if it refuses
+}
+
+// RefusalOf returns the refusal of another debit that differs only in its key and the amount of its only item. It
+// returns nil if the debit would succeed, or if more than one balance decides.
+func (r *CheckResult) RefusalOf(d *Debit) *errcode.Error {
+	if r.book == nil {
+		return nil
+	}
+	b := NewBatch()
+	b.Now, b.Books[r.book.BalanceKey] = r.AsOf, r.book.clone()
+	c := NewCall(d)
+	if err := b.decide(c); err != nil {
+		return nil
+	}
+	refused, _ := errors.AsType[*errcode.Error](c.Err)
+	return refused
 }
 
 // Validate returns the first fault as an *errcode.Error.
@@ -54,7 +72,9 @@ func (b *Batch) Check(q *CheckRequest) (*CheckResult, Next, error) {
 	if refused != nil {
 		return nil, Next{}, refused
 	}
-	return result, nextOf(err), nil
+	var next Next
+	next.add(err, nil)
+	return result, next, nil
 }
 
 func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
@@ -73,7 +93,7 @@ func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
 			Cap: b.capOf(s.own.BalanceKey, d.Subject),
 		}
 		if s.own.Unknown() || item.MaxAllowedNow < amount {
-			if item.Err, err = s.deny(i, amount, b.Now); err != nil {
+			if item.Err, err = b.refusalOf(d, i); err != nil {
 				return nil, nil, err
 			}
 			if denial := DenialOf(item.Err); denial != nil {
@@ -102,9 +122,30 @@ func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
 	}
 	if e, refused := errors.AsType[*errcode.Error](c.Err); refused {
 		result.Refusal = e
+		if len(d.Items) == 1 && len(result.Others) == 0 {
+			result.book = b.Books[BalanceKey{d.Tenant, d.Items[0].Meter, ""}].clone()
+		}
 		if denial := DenialOf(e); denial != nil && result.Allowed {
 			result.Allowed, result.Items[denial.Item].Err = false, e
 		}
 	}
 	return result, nil, nil
+}
+
+// refusalOf returns the refusal that a debit of one item of d would get.
+func (b *Batch) refusalOf(d *Debit, item int) (*errcode.Error, error) {
+	one := *d
+	one.Items = d.Items[item : item+1]
+	e, err := b.simulate(&one)
+	if e == nil || err != nil {
+		return e, err
+	}
+	if denial := DenialOf(e); denial != nil {
+		denial.Item = item
+		return denial.refusal(e.Code, denial.AsOf), nil
+	}
+	if e.Field() == itemField(0, "meter") {
+		e.Fields[0].Field = itemField(item, "meter")
+	}
+	return e, nil
 }

@@ -120,16 +120,22 @@ func (d *Debit) decide(b *Batch, c *Call) error {
 	first := len(b.journal)
 	result := &DebitResult{OperationID: d.Key, Tenant: d.Tenant, Items: make([]ItemResult, len(d.Items))}
 	for i := range d.Items {
-		refused, err := d.decideItem(b, i, &result.Items[i])
-		if refused != nil || err != nil {
-			b.rollBack(first)
+		if b.skips(i) {
+			continue
 		}
+		refused, err := d.decideItem(b, i, &result.Items[i])
+		switch {
+		case err == nil && refused == nil, b.goesOn(refused):
+			continue
+		}
+		b.rollBack(first)
 		if err != nil {
 			return err
 		}
-		if refused != nil {
-			return b.refuseItem(c, &d.Items[i], d.Subject, d.Metadata, refused)
-		}
+		return b.refuseItems(c, d.Items, d.Subject, d.Metadata, refused)
+	}
+	if b.trial {
+		return nil
 	}
 	result.AsOf = b.finish(c, first, d.Subject, d.Metadata).CreatedAt
 	c.Answer = result
@@ -150,7 +156,7 @@ func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*errcode.Error, er
 	a := s.allocate(item.Amount)
 	short := item.Amount - a.units
 	if short > 0 && (d.Mode == "" || d.Mode == ModeNormal || s.own.Unknown()) {
-		return s.deny(i, item.Amount, b.Now)
+		return s.deny(b, i, item.Amount), nil
 	}
 	if d.Mode == ModeDrain {
 		a.drained = short

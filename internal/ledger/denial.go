@@ -1,11 +1,9 @@
 package ledger
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -41,9 +39,19 @@ type Denial struct {
 	Remaining      int64     // see Position.Remaining
 	Limit          int64     // see Position.Limit; both are those of the balance or cap of which the least remains
 	ResetAt        time.Time // zero when the end of the period brings nothing back
-	WouldSucceedAt time.Time // first known instant at which the operation could succeed; zero: unknown or never
+	WouldSucceedAt time.Time // first instant at which the operation succeeds if nothing else happens; zero: none by ResetAt
+	Lacking        []Lack    // the balances that lack units; the limiting balance is one of them
 	AsOf           time.Time // instant of the decision
 	Replayed       bool      // the denial was stored earlier, and now answers a retry
+}
+
+// Lack is a balance that has too few units for an operation.
+type Lack struct {
+	Meter     string    `json:"meter"`
+	Subject   string    `json:"subject,omitempty"` // empty: the tenant's own balance
+	Required  int64     `json:"required"`
+	Available int64     `json:"available"`         // with overflow and overage
+	ResetAt   time.Time `json:"reset_at,omitzero"` // zero: the end of the period brings nothing
 }
 
 // DenialOf returns the denial in err: the data of an error with errcode.QuotaExceeded or errcode.CreditsExhausted. It
@@ -60,10 +68,19 @@ func DenialOf(err error) *Denial {
 func (d *Denial) refusal(code errcode.Code, now time.Time) *errcode.Error {
 	e := errcode.Errorf(code, itemField(d.Item, "amount"), "%s", d.text())
 	e.Data = d
-	if !d.ResetAt.IsZero() {
-		e.RetryAfter = max(d.ResetAt.Sub(now), time.Second)
+	if at := d.RetryAt(); code == errcode.QuotaExceeded && !at.IsZero() {
+		e.RetryAfter = max(at.Sub(now), time.Second)
 	}
 	return e
+}
+
+// RetryAt returns the instant at which the operation succeeds, or else the end of the limiting period. It returns the
+// zero time if neither is known.
+func (d *Denial) RetryAt() time.Time {
+	if d.WouldSucceedAt.IsZero() {
+		return d.ResetAt
+	}
+	return d.WouldSucceedAt
 }
 
 // text returns a sentence that describes the missing units.
@@ -71,101 +88,62 @@ func (d *Denial) text() string {
 	if d.Limiting.Level == LevelSubject {
 		return fmt.Sprintf("%s: %d requested, the cap of subject %s leaves %d", d.Limiting.Meter, d.Required, d.Limiting.Subject, d.Available)
 	}
-	if d.ResetAt.IsZero() {
+	at := d.ResetAt
+	if at.IsZero() {
+		at = d.WouldSucceedAt
+	}
+	if at.IsZero() {
 		return fmt.Sprintf("%s: %d requested, %d remaining; a grant is needed", d.Limiting.Meter, d.Required, d.Available)
 	}
 	return fmt.Sprintf("%s: %d requested, %d remaining until %s",
-		d.Limiting.Meter, d.Required, d.Available, d.ResetAt.UTC().Format(time.RFC3339))
+		d.Limiting.Meter, d.Required, d.Available, at.UTC().Format(time.RFC3339))
 }
 
-// deny returns the error that explains why amount cannot be charged in full at the instant `now`. It needs every open
-// grant of the limiting balance, so that the error does not depend on the rest of the batch.
-func (s *sources) deny(item int, amount int64, now time.Time) (*errcode.Error, error) {
+// deny refuses an item that lacks units. The refusal is completed by Batch.simulate. In a trial, deny records what the
+// item lacks.
+func (s *sources) deny(b *Batch, item int, amount int64) *errcode.Error {
 	own := s.own
 	if own.Unknown() {
-		return inItem(own.NotInPlan(), item), nil
+		return inItem(own.NotInPlan(), item)
 	}
-	now = period.Later(now, own.UpdatedAt)
-	a := s.allocate(amount)
-	limiting, missing := own, amount-a.overflow-a.overage
-	d := &Denial{
-		Item: item, Required: amount, Available: a.units, Remaining: own.Remaining(), Limit: own.Limit(), AsOf: now,
-		Limiting: Limiting{Kind: LimitedByCredit, Meter: own.Meter, Level: LevelTenant},
+	if b.trial {
+		b.lacks = append(b.lacks, s.shortages(item, amount)...)
 	}
-	if s.subject != nil && s.subject.Remaining() < amount {
-		limiting, missing = s.subject, amount
-		d.Limiting.Subject, d.Limiting.Level = s.subject.Subject, LevelSubject
-		d.Remaining, d.Limit = s.subject.Remaining(), s.subject.Limit()
-	}
-	if own.Remaining() < d.Remaining { // the subject's cap and the tenant's units are both too small
-		d.Remaining, d.Limit = own.Remaining(), own.Limit()
-	}
-	if !limiting.loaded {
-		return nil, errNotLoaded
-	}
-	d.WouldSucceedAt = limiting.wouldSucceedAt(missing)
-	if !limiting.Renews {
-		return d.refusal(errcode.CreditsExhausted, now), nil
-	}
-	d.Limiting.Kind = LimitedByAllowance
-	d.ResetAt = limiting.End
-	return d.refusal(errcode.QuotaExceeded, now), nil
+	return (&Denial{Item: item}).refusal(errcode.QuotaExceeded, b.Now)
 }
 
-// change is one change of the units that can be drawn; by is negative for a loss.
-type change struct {
-	at time.Time
-	by int64
-}
-
-// wouldSucceedAt returns the first known instant at which amount could be drawn, up to the end of the period. At this
-// instant a grant takes effect, a hold ends, or the period renews. It assumes that nothing else happens. It returns
-// the zero time if there is no such instant.
-func (b *Book) wouldSucceedAt(amount int64) time.Time {
-	sum, changes := b.futureChanges()
-	// At one instant, losses come before gains.
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
-	for _, c := range changes {
-		if c.at.After(b.End) {
-			break
+// shortages lists the balances that lack units for an item: the subject's, or the tenant's with all that it may draw
+// from, or both.
+func (s *sources) shortages(item int, amount int64) []shortage {
+	var out []shortage
+	units, tightest := s.allocate(amount).units, s.own.Position()
+	if s.subject != nil {
+		tightest = tightest.Within(new(s.subject.Position()))
+	}
+	add := func(book *Book, available int64, from ...BalanceKey) {
+		if available >= amount {
+			return
 		}
-		sum += c.by // no overflow: before each gain, sum is less than amount
-		if c.by > 0 && sum >= amount {
-			return c.at
+		lack := shortage{
+			Lack: Lack{Meter: book.Meter, Subject: book.Subject, Required: amount, Available: available},
+			item: item, units: units, renews: book.Renews, from: from, overflow: s.price, position: tightest,
 		}
-	}
-	return time.Time{}
-}
-
-// futureChanges returns the units that can be drawn now, and their later changes, unordered. Units that a hold
-// returns to a grant before the grant's end are lost at that end. A hold that ends later returns nothing to the
-// grant.
-func (b *Book) futureChanges() (sum int64, changes []change) {
-	active := make(map[string]*OpenGrant, len(b.Grants))
-	changes = make([]change, 0, 2*(len(b.Grants)+len(b.Holds))+1)
-	comes := func(from, until time.Time, n int64) {
-		changes = append(changes, change{from, n}, change{until, -n})
-	}
-	for _, g := range b.Grants {
-		switch g.Status {
-		case GrantActive:
-			active[g.ID] = g
-			sum += g.Remaining
-			changes = append(changes, change{g.ExpiresAt, -g.Remaining})
-		case GrantPending:
-			comes(g.EffectiveAt, g.ExpiresAt, g.Amount)
-		case GrantExhausted, GrantExpired, GrantVoided:
+		if book.Renews {
+			lack.ResetAt = book.End
 		}
+		out = append(out, lack)
 	}
-	for _, h := range b.Holds {
-		if g := active[h.Grant]; g != nil && h.Free() > 0 && h.ExpiresAt.Before(g.ExpiresAt) {
-			comes(h.ExpiresAt, g.ExpiresAt, h.Free())
-		}
+	pool := *s
+	pool.subject = nil
+	from := []BalanceKey{s.own.BalanceKey}
+	if s.overflow != nil {
+		from = append(from, s.overflow.BalanceKey)
 	}
-	if b.End.Before(period.Forever) {
-		changes = append(changes, change{b.End, b.nextBrings()})
+	if s.subject != nil {
+		add(s.subject, s.subject.Remaining(), s.subject.BalanceKey)
 	}
-	return sum, changes
+	add(s.own, pool.allocate(amount).units, from...)
+	return out
 }
 
 // denialDetail is the detail of a stored denial.
@@ -181,25 +159,38 @@ type denialDetail struct {
 	Limit          int64        `json:"limit"`
 	ResetAt        *time.Time   `json:"reset_at,omitempty"`
 	WouldSucceedAt *time.Time   `json:"would_succeed_at,omitempty"`
+	Lacking        []Lack       `json:"lacking,omitempty"` // old entries lack it
 }
 
-// refuseItem answers c with e. If item.StoreDenial is set, the denial is stored under the operation's key and answers
-// every retry.
-func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte, e *errcode.Error) error {
-	if d := DenialOf(e); d != nil && item != nil && item.StoreDenial {
+// refuseItems answers c with e, which refuses one of its items. If the item that limits the operation has StoreDenial
+// set, the denial is stored under the operation's key and answers every retry.
+func (b *Batch) refuseItems(c *Call, items []Item, subject string, metadata []byte, e *errcode.Error) error {
+	if DenialOf(e) != nil && !b.trial {
+		var err error
+		if e, err = b.simulate(c.Op); err != nil {
+			return err
+		}
+	}
+	if d := DenialOf(e); d != nil && items[d.Item].StoreDenial && !b.trial {
 		first := len(b.journal)
 		b.enter(b.Books[BalanceKey{c.ID.Tenant, d.Limiting.Meter, ""}], Entry{
 			Kind: EntryDenial, Item: int32(d.Item), Requested: d.Required,
 			Detail: mustJSON(denialDetail{
 				Code: e.Code, Item: d.Item, Kind: d.Limiting.Kind, Level: d.Limiting.Level, Subject: d.Limiting.Subject,
 				Required: d.Required, Available: d.Available, Remaining: d.Remaining, Limit: d.Limit,
-				ResetAt: period.OrNil(d.ResetAt), WouldSucceedAt: period.OrNil(d.WouldSucceedAt),
+				ResetAt: period.OrNil(d.ResetAt), WouldSucceedAt: period.OrNil(d.WouldSucceedAt), Lacking: d.Lacking,
 			}),
 		})
 		b.finish(c, first, subject, metadata)
 	}
 	return c.refuse(e)
 }
+
+// goesOn reports whether a decision continues after e refused an item: a trial finds all that the operation lacks.
+func (b *Batch) goesOn(e *errcode.Error) bool { return b.trial && DenialOf(e) != nil }
+
+// skips reports whether a trial leaves out an item.
+func (b *Batch) skips(item int) bool { return b.trial && b.only != every && b.only != item }
 
 // storedDenial returns the denial that the entry e stores. The error's RetryAfter counts from the instant `now`.
 func storedDenial(e *Entry, now time.Time) *errcode.Error {
@@ -210,7 +201,7 @@ func storedDenial(e *Entry, now time.Time) *errcode.Error {
 	d := &Denial{
 		Item: stored.Item, Required: stored.Required, Available: stored.Available, Remaining: stored.Remaining, Limit: stored.Limit,
 		Limiting: Limiting{Kind: stored.Kind, Meter: e.Meter, Subject: stored.Subject, Level: stored.Level},
-		ResetAt:  period.OrZero(stored.ResetAt), WouldSucceedAt: period.OrZero(stored.WouldSucceedAt),
+		ResetAt:  period.OrZero(stored.ResetAt), WouldSucceedAt: period.OrZero(stored.WouldSucceedAt), Lacking: stored.Lacking,
 		AsOf: e.CreatedAt, Replayed: true,
 	}
 	return d.refusal(stored.Code, now)

@@ -198,17 +198,23 @@ func (h *Hold) decide(b *Batch, c *Call) error {
 	}
 	first, lines := len(b.journal), int32(0)
 	for i, item := range h.Items {
+		if b.skips(i) {
+			continue
+		}
 		row.Items[i] = HoldItem{Meter: item.Meter, Amount: item.Amount}
 		refused, err := h.reserveItem(b, i, row, &lines)
-		if refused != nil || err != nil {
-			b.rollBack(first)
+		switch {
+		case err == nil && refused == nil, b.goesOn(refused):
+			continue
 		}
+		b.rollBack(first)
 		if err != nil {
 			return err
 		}
-		if refused != nil {
-			return b.refuseItem(c, &item, h.Subject, h.Metadata, refused)
-		}
+		return b.refuseItems(c, h.Items, h.Subject, h.Metadata, refused)
+	}
+	if b.trial {
+		return nil
 	}
 	b.Targets.Holds[key] = row
 	for i := first; i < len(b.journal); i++ {
@@ -232,7 +238,7 @@ func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*errcod
 	s.overage = 0
 	a := s.allocate(item.Amount)
 	if a.units < item.Amount {
-		return s.deny(i, item.Amount, b.Now)
+		return s.deny(b, i, item.Amount), nil
 	}
 	for _, book := range s.books() {
 		if book != nil && !book.loaded {

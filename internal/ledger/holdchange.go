@@ -113,22 +113,26 @@ func (h *HoldChange) decide(b *Batch, c *Call) error {
 		return err
 	}
 	if refused != nil {
-		return b.refuseItem(c, h.deniedItem(row, refused), row.Subject, nil, refused)
+		return b.refuseItems(c, h.asked(row), row.Subject, nil, refused)
+	}
+	if b.trial {
+		return nil
 	}
 	row.changed = true
 	b.answerHold(c, row, first, h.draws(b, row, first), nil)
 	return nil
 }
 
-// deniedItem returns the item of the request that e denies, nil if there is no such item.
-func (h *HoldChange) deniedItem(row *HoldRow, e *errcode.Error) *Item {
-	denial := DenialOf(e)
-	for i := range h.Items {
-		if denial != nil && h.Items[i].Meter == row.Items[denial.Item].Meter {
-			return &h.Items[i]
+// asked returns the items of the hold as the request has them.
+func (h *HoldChange) asked(row *HoldRow) []Item {
+	out := make([]Item, len(row.Items))
+	for i := range row.Items {
+		at := slices.IndexFunc(h.Items, func(it Item) bool { return it.Meter == row.Items[i].Meter })
+		if at >= 0 {
+			out[i] = h.Items[at]
 		}
 	}
-	return nil
+	return out
 }
 
 // draws returns the draws of a capture. For the other actions it returns the units that are still reserved.
@@ -196,16 +200,16 @@ func (b *Batch) release(lines []*HoldLine, policy ReturnPolicy) {
 func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*errcode.Error, error) {
 	for i := range row.Items {
 		amount, asked := h.amountFor(row, i, lines)
-		if !asked {
+		if !asked || b.skips(i) {
 			continue
 		}
 		part := min(amount, row.heldUnits(lines, i))
-		if refused, err := h.captureItem(b, row, i, part, lines); refused != nil || err != nil {
+		if refused, err := h.captureItem(b, row, i, part, lines); refused != nil && !b.goesOn(refused) || err != nil {
 			return refused, err
 		}
 		row.Items[i].Captured += amount
 		if extra := amount - part; extra > 0 {
-			if refused, err := h.captureBeyond(b, row, i, extra); refused != nil || err != nil {
+			if refused, err := h.captureBeyond(b, row, i, extra); refused != nil && !b.goesOn(refused) || err != nil {
 				return refused, err
 			}
 		}
@@ -330,7 +334,7 @@ func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (
 	b.save(s.own, s.overflow, s.subject)
 	a := s.allocate(extra)
 	if a.units < extra {
-		return s.deny(i, extra, b.Now)
+		return s.deny(b, i, extra), nil
 	}
 	if !s.canDraw(&a) {
 		return nil, errNotLoaded

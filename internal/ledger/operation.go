@@ -67,8 +67,11 @@ type answer interface {
 	replay(b *Batch)
 }
 
-// DemandAll is the demand of an operation that needs all open grants of the balance, for any amount that it draws.
-const DemandAll int64 = 1<<63 - 1
+// Demands that are larger than any amount.
+const (
+	DemandAll   int64 = 1<<63 - 2 // all open grants of the balance
+	DemandWhole int64 = 1<<63 - 1 // its open grants and its terms
+)
 
 // Demand is a balance that an operation touches, and the most units that it may draw from the balance.
 type Demand struct {

@@ -46,40 +46,6 @@ func (b *Book) openOverage(owing int64, payers []*OpenGrant, due, now time.Time,
 	}
 }
 
-// nextBrings returns the units that the next period brings under the terms of the open period. These are the
-// allowance and the rollover, minus the overage that they would have to pay.
-func (b *Book) nextBrings() int64 {
-	sum := int64(0)
-	if b.Renews {
-		sum = b.Allowance
-	}
-	if b.Subject == "" && b.Terms.rolls() {
-		sum += b.Terms.carry(b.leftAtEnd())
-	}
-	if b.Terms.preserves() {
-		sum = max(0, sum-b.Overage)
-	}
-	return sum
-}
-
-// leftAtEnd returns the units that the plan's grants have left at the end of the open period if no more units are
-// used.
-func (b *Book) leftAtEnd() int64 {
-	left, ending := int64(0), map[string]bool{}
-	for _, g := range b.Grants {
-		if g.Status == GrantActive && g.fromPlan() && !g.ExpiresAt.Before(b.End) {
-			left += g.Remaining
-			ending[g.ID] = true
-		}
-	}
-	for _, h := range b.Holds {
-		if ending[h.Grant] && !h.ExpiresAt.After(b.End) {
-			left += h.Free()
-		}
-	}
-	return left
-}
-
 // paidOldOverage reports whether g is a grant that may have paid overage of earlier periods. Such a grant stays open
 // even when it is used up. A refund of that overage must find the grant, and the old entries do not name it.
 func (b *Book) paidOldOverage(g *OpenGrant) bool {

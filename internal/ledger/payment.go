@@ -179,7 +179,7 @@ func (b *Batch) stateUnits(p *payment, paid *price.Payment) {
 func (b *Batch) payMore(p *payment, payer *Book, cost int64, paid *price.Payment) (*errcode.Error, error) {
 	if payer.Remaining() < cost {
 		s := &sources{own: payer}
-		return s.deny(p.item, cost, b.Now)
+		return s.deny(b, p.item, cost), nil
 	}
 	if !payer.loaded {
 		return nil, errNotLoaded

@@ -74,14 +74,14 @@ func (p Policy) permits(c *Cached, amount int64, f *Facts) Action {
 	switch {
 	case c.Copy == nil, ended(c.Copy, f.Now), c.Copy.Beyond && !sufficient(c.Copy, amount, f.Subject):
 		return Read
-	case p.fresh(c, f):
+	case known(c.Copy, amount) && p.fresh(c, f):
 		if f.MaxStale == nil && p.refreshDue(c.Copy, f.Now) {
 			return UseAndRefresh
 		}
 		return Use
 	case f.PostgresAway:
 		return UseDegraded
-	case f.MaxStale != nil, !current(c.Copy, f), f.Now.Sub(c.Copy.AsOf) > p.FreshFor:
+	case f.MaxStale != nil, !current(c.Copy, f), !known(c.Copy, amount), f.Now.Sub(c.Copy.AsOf) > p.FreshFor:
 		return ReadOrUse
 	case c.Unwanted: // the first check of a balance reads PostgreSQL, as if there were no copy
 		return ReadOrUse
@@ -92,6 +92,12 @@ func (p Policy) permits(c *Cached, amount int64, f *Facts) Action {
 	default:
 		return UseDegraded
 	}
+}
+
+// known reports whether c shows whether amount passes, and with which code it is refused.
+func known(c *ledger.BalanceCopy, amount int64) bool {
+	_, certain := c.Denies(amount)
+	return amount <= c.Remaining || certain
 }
 
 // fresh reports whether c can answer a check in place of PostgreSQL. The caller has checked that c has not ended.

@@ -32,6 +32,8 @@ func TestPolicy_OneCopy(t *testing.T) {
 	}
 	ended := func(c *ledger.BalanceCopy) { c.ValidUntil = now }
 	endless := func(c *ledger.BalanceCopy) { c.ValidUntil = time.Time{} }
+	prepaid := func(c *ledger.BalanceCopy) { c.Renews, c.ValidUntil = false, time.Time{} }
+	renewed := func(c *ledger.BalanceCopy) { c.Renews, c.Allowance = true, 2000 }
 	incomplete := func(c *ledger.BalanceCopy) { c.Beyond = true }
 	accept := func(d time.Duration) *time.Duration { return &d }
 
@@ -54,7 +56,9 @@ func TestPolicy_OneCopy(t *testing.T) {
 		{"confirmed, just read", aged(0, confirmed), Facts{}, 1, use},
 		{"confirmed, from a clock ahead of ours", aged(-time.Second, confirmed), Facts{}, 1, use},
 		{"confirmed, the balance has no next event", aged(0, confirmed, endless), Facts{}, 1, use},
-		{"confirmed, too little for the request", aged(0, confirmed), Facts{}, 1001, use},
+		{"confirmed, too little for the request, and nothing comes", aged(0, confirmed, prepaid), Facts{}, 1001, use},
+		{"confirmed, too little for the request, and the next period has enough", aged(0, confirmed, renewed), Facts{}, 1001, use},
+		{"confirmed, too little for the request, and something may come", aged(0, confirmed), Facts{}, 1001, readOrUse},
 		{"confirmed, in the first 75 % of its time", aged(freshFor*3/4, confirmed), Facts{}, 1, use},
 		{"confirmed, at the end of its time", aged(freshFor, confirmed), Facts{}, 1, refresh},
 		{"confirmed, a moment too old", aged(freshFor+moment, confirmed), Facts{}, 1, readOrUse},
@@ -82,6 +86,7 @@ func TestPolicy_OneCopy(t *testing.T) {
 		{"incomplete, whatever the caller accepts", aged(0, confirmed, incomplete), Facts{MaxStale: accept(time.Hour)}, 1, readOrUse},
 
 		{"the caller accepts its age", aged(time.Minute, unconfirmed), Facts{MaxStale: accept(time.Minute)}, 1, use},
+		{"the caller accepts its age, and something may come", aged(time.Minute, unconfirmed), Facts{MaxStale: accept(time.Minute)}, 1001, readOrUse},
 		{"the caller accepts its age, which is near the end", aged(freshFor, confirmed), Facts{MaxStale: accept(time.Minute)}, 1, use},
 		{"the caller does not accept its age", aged(2*time.Millisecond, confirmed), Facts{MaxStale: accept(time.Millisecond)}, 1, readOrUse},
 		{"the caller does not accept its age, unconfirmed", aged(2*time.Millisecond, unconfirmed), Facts{MaxStale: accept(time.Millisecond)}, 1, readOrUse},

@@ -115,7 +115,7 @@ func (l *emptyLedger) repeat(keys []ledger.BalanceKey, do func(*ledger.Batch) (l
 		if err != nil || next.Done() {
 			return err
 		}
-		keys = append(keys, next.More...)
+		keys = append(keys, next.Keys()...)
 	}
 	return &errcode.Error{Code: errcode.Internal, Detail: "a first use cannot be decided"}
 }

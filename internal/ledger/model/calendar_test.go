@@ -260,19 +260,8 @@ func (c *calendar) ask(id, body string, sticky bool, now time.Time, decide func(
 }
 
 func (c *calendar) debit(d *ledger.Debit, now time.Time) (string, bool) {
-	for _, item := range d.Items {
-		have := c.remaining(item.Meter, now)
-		if have >= item.Amount {
-			continue
-		}
-		_, _, a, ok := c.agreed(item.Meter, c.opened(item.Meter, now))
-		switch {
-		case !ok && !c.known(item.Meter, now):
-			return string(errcode.MeterNotInPlan), false
-		case ok && a.Every != period.Once && a.Amount > 0:
-			return fmt.Sprintf("%s available %d of %s", errcode.QuotaExceeded, have, item.Meter), false
-		}
-		return fmt.Sprintf("%s available %d of %s", errcode.CreditsExhausted, have, item.Meter), false
+	if refusal := c.refusal(d.Items, now); refusal != "" {
+		return refusal, false
 	}
 	answer := "ok"
 	for _, item := range d.Items {
@@ -290,10 +279,78 @@ func (c *calendar) debit(d *ledger.Debit, now time.Time) (string, bool) {
 	return answer, true
 }
 
-// opened returns the instant at which the terms of the meter's open period were determined.
-func (c *calendar) opened(meter string, now time.Time) time.Time {
-	periods, _ := c.draw(meter, now)
-	return periods[len(periods)-1].agreed
+// refusal returns why the items cannot be charged, or "" if they can. It looks at every later instant at which units may
+// come.
+func (c *calendar) refusal(items []ledger.Item, now time.Time) string {
+	enough := func(item ledger.Item, t time.Time) bool { return c.remaining(item.Meter, t) >= item.Amount }
+	var lacking []ledger.Item
+	end, facts := time.Time{}, false
+	for _, item := range items {
+		if enough(item, now) {
+			continue
+		}
+		lacking = append(lacking, item)
+		periods, _ := c.draw(item.Meter, now)
+		open := periods[len(periods)-1]
+		switch _, _, a, ok := c.agreed(item.Meter, open.agreed); {
+		case !ok && !c.known(item.Meter, now):
+			return string(errcode.MeterNotInPlan)
+		case ok && a.Every != period.Once && a.Amount > 0:
+			end = period.Later(end, open.end)
+		default:
+			facts = true
+		}
+	}
+	if len(lacking) == 0 {
+		return ""
+	}
+	for _, item := range items {
+		if !facts {
+			break
+		}
+		periods, pots := c.draw(item.Meter, now)
+		if last := periods[len(periods)-1]; last.end.Before(period.Forever) {
+			end = period.Later(end, last.end)
+		}
+		for _, p := range pots {
+			end = period.Later(end, p.from)
+		}
+	}
+	var instants []time.Time
+	for _, item := range items {
+		periods, pots := c.draw(item.Meter, period.Later(end, now))
+		for _, p := range periods {
+			instants = append(instants, p.end)
+		}
+		for _, p := range pots {
+			instants = append(instants, p.from)
+		}
+	}
+	slices.SortFunc(instants, time.Time.Compare)
+	waits := func(items []ledger.Item) (class int, at time.Time) {
+		all := func(t time.Time) bool {
+			return !slices.ContainsFunc(items, func(i ledger.Item) bool { return !enough(i, t) })
+		}
+		for _, at := range instants {
+			if at.After(now) && !at.After(end) && all(at) {
+				return soon, at
+			}
+		}
+		if all(period.Later(end, now).AddDate(10, 0, 0)) {
+			return later, time.Time{}
+		}
+		return never, time.Time{}
+	}
+	code := errcode.QuotaExceeded
+	if class, _ := waits(items); class == never {
+		code = errcode.CreditsExhausted
+	}
+	last := slices.MaxFunc(lacking, func(a, b ledger.Item) int {
+		classA, atA := waits([]ledger.Item{a})
+		classB, atB := waits([]ledger.Item{b})
+		return cmp.Or(cmp.Compare(classA, classB), atA.Compare(atB), -cmp.Compare(a.Meter, b.Meter))
+	})
+	return fmt.Sprintf("%s available %d of %s", code, c.remaining(last.Meter, now), last.Meter)
 }
 
 // known reports whether the meter ever had a grant, an allowance or a stored denial.

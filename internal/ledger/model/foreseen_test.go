@@ -14,36 +14,43 @@ import (
 )
 
 // A denial names the first instant at which the same debit or hold succeeds if nothing else happens. If it names no
-// instant, the request does not succeed before the period ends.
+// instant, the request does not succeed before the period ends. If it says that no waiting helps, it never succeeds.
 func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 	t.Parallel()
-	at := func(minute int) string {
-		return time.Date(2026, 3, 31, 21, minute, 0, 0, time.UTC).Format(time.RFC3339)
-	}
-	const end = 3 * 60 // the month ends three hours after the story begins
+	begin := time.Date(2026, 3, 31, 21, 0, 0, 0, time.UTC) // the month ends three hours later
+	at := func(minute int) string { return begin.Add(time.Duration(minute) * time.Minute).Format(time.RFC3339) }
 	rapid.Check(t, func(rt *rapid.T) {
 		meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(rt, "meter") // only calls has an allowance
 		subject := rapid.SampledFrom([]string{"", " subject=ann"}).Draw(rt, "subject")
-		lines := []string{"at " + at(0), "plan basic calls 20 every=month per-subject=9", "tenant acme plan=basic"}
+		plan := "calls 20 every=month per-subject=9" + rapid.SampledFrom([]string{"", " overage=7", " rollover-max=30", " overflow=credits price=2"}).Draw(rt, "terms")
+		lines := []string{"at " + at(0), "plan basic " + plan, "plan small calls 8 every=month", "tenant acme plan=basic"}
 		minute := 0
 		for i := range rapid.IntRange(1, 12).Draw(rt, "requests") {
 			amount, soon := rapid.IntRange(1, 15).Draw(rt, "amount"), minute+rapid.IntRange(1, 100).Draw(rt, "from")
-			switch rapid.IntRange(0, 3).Draw(rt, "request") {
+			on := rapid.SampledFrom([]string{meter, meter, "calls", "credits"}).Draw(rt, "on")
+			switch rapid.IntRange(0, 4).Draw(rt, "request") {
 			case 0:
 				until := soon + rapid.IntRange(1, 100).Draw(rt, "until")
-				lines = append(lines, fmt.Sprintf("grant acme %s %d id=g%d from=%s until=%s", meter, amount, i, at(soon), at(until)))
+				lines = append(lines, fmt.Sprintf("grant acme %s %d id=g%d from=%s until=%s", on, amount, i, at(soon), at(until)))
 			case 1:
 				until := minute + rapid.IntRange(1, 100).Draw(rt, "until")
-				lines = append(lines, fmt.Sprintf("grant acme %s %d id=g%d until=%s", meter, amount, i, at(until)))
+				lines = append(lines, fmt.Sprintf("grant acme %s %d id=g%d until=%s", on, amount, i, at(until)))
 			case 2:
-				lines = append(lines, fmt.Sprintf("hold acme %s %d id=h%d lasts=%dm%s", meter, amount, i, soon-minute, subject))
+				lines = append(lines, fmt.Sprintf("hold acme %s %d id=h%d lasts=%dm%s", on, amount, i, soon-minute, subject))
+			case 3:
+				lines = append(lines, rapid.SampledFrom([]string{"tenant acme plan=small", "tenant acme plan=basic"}).Draw(rt, "next plan"))
 			default:
 				minute += rapid.IntRange(0, 20).Draw(rt, "wait")
-				lines = append(lines, "at "+at(minute), fmt.Sprintf("debit acme %s %d%s", meter, amount, subject))
+				lines = append(lines, "at "+at(minute), fmt.Sprintf("debit acme %s %d%s", on, amount, subject))
 			}
 		}
 		verb := rapid.SampledFrom([]string{"debit acme", "hold acme"}).Draw(rt, "verb")
-		asked := fmt.Sprintf("%s %s %d id=asked%s", verb, meter, rapid.IntRange(1, 40).Draw(rt, "asked"), subject)
+		items := fmt.Sprintf("%s %d", meter, rapid.IntRange(1, 40).Draw(rt, "asked"))
+		if rapid.Bool().Draw(rt, "two items?") {
+			other := map[string]string{"calls": "credits", "credits": "calls"}[meter]
+			items += fmt.Sprintf(" %s %d", other, rapid.IntRange(1, 15).Draw(rt, "of the other"))
+		}
+		asked := fmt.Sprintf("%s %s id=asked%s", verb, items, subject)
 		s := &scenario{
 			t: t, rt: rt, plans: map[string][]ledger.PlanVersion{}, meters: map[string]bool{}, tenants: map[string]*Memory{}, suspended: map[string]bool{},
 		}
@@ -61,22 +68,30 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 		if where < 0 {
 			return // the request succeeds, or the meter is unknown
 		}
-		then := now[where+1]
-		for m := minute + 1; m <= end; m++ { // everything happens at a full minute
-			named, passes := at(m), false
+		then, reset := now[where+1], now[where-1]
+		instants := []string{}
+		for m := minute + 1; m <= minute+250; m++ { // everything happens at a full minute
+			instants = append(instants, at(m))
+		}
+		for month := time.April; month <= time.July; month++ {
+			instants = append(instants, time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339))
+		}
+		slices.Sort(instants)
+		for _, named := range slices.Compact(instants) {
+			if named <= at(minute) {
+				continue
+			}
 			do("at " + named)
-			for _, verb := range []string{"try ", ""} {
-				if verb == "" && !passes {
-					break // if the line is not a dry run, its denial may be stored
-				}
-				said := do(verb + asked)
-				if passes = said[0] == "ok"; passes != (formatted(named) == then) {
-					rt.Fatalf("at %s %s: %v; it must succeed at %s\n%s", named, asked, said, then, strings.Join(lines, "\n"))
-				}
+			if said := do("try " + asked); said[0] != "ok" {
+				require.NotEqual(rt, then, formatted(named), "at %s %s: %v\n%s", named, asked, said, strings.Join(lines, "\n"))
+				continue
 			}
-			if passes {
-				return
+			soon := reset == "never" || formatted(named) <= reset
+			if then != formatted(named) && (then != "never" || soon || now[0] == "credits_exhausted") {
+				rt.Fatalf("%s succeeds at %s; it was said: %v\n%s", asked, named, now, strings.Join(lines, "\n"))
 			}
+			require.Equal(rt, "ok", do(asked)[0])
+			return
 		}
 		require.EqualValues(rt, "never", then, "%s must succeed at %s\n%s", asked, then, strings.Join(lines, "\n"))
 	})

@@ -17,12 +17,17 @@ func (m *Model) hold(h *ledger.Hold) string {
 	until := m.Now.Add(h.TTL)
 	row := &hold{state: "active", subject: h.Subject, until: until}
 	for i, item := range h.Items {
+		if m.skips(i) {
+			continue
+		}
 		row.meters = append(row.meters, item.Meter)
 		row.captured = append(row.captured, 0)
 		own, over, _ := m.allocate(item.Meter, h.Subject, item.Amount, tab{})
 		row.asked, row.bought = append(row.asked, item.Amount), append(row.bought, over)
-		if own+over < item.Amount {
-			m.deny(item.Meter, h.Subject, item.Amount, own+over)
+		if units := own + over; units < item.Amount {
+			own, over, _ = m.allocate(item.Meter, "", item.Amount, tab{})
+			m.deny(i, item.Meter, h.Subject, item.Amount, units, own+over < item.Amount)
+			continue
 		}
 		k := ledger.BalanceKey{Tenant: Tenant, Meter: item.Meter}
 		b := m.touch(k)
@@ -166,7 +171,7 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			}
 			amount = c.Items[at].Amount
 		}
-		if amount == 0 {
+		if amount == 0 || m.skips(i) {
 			continue
 		}
 		part := min(amount, m.heldUnits(c.HoldID, i))

@@ -93,7 +93,7 @@ func (s *Memory) run(t *rapid.T, calls []*ledger.Call, now time.Time, lose bool)
 			t.Fatal("a batch lacks grants or terms that were read")
 		}
 		if len(next.More) > 0 || next.All {
-			r.more, r.all = append(r.more, next.More...), r.all || next.All
+			r.more, r.all = append(r.more, next.Keys()...), r.all || next.All
 			continue
 		}
 		if lose {

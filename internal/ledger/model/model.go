@@ -20,6 +20,7 @@ type Model struct {
 	reserves  []reservation
 	holds     map[string]*hold
 	ops       map[string]*operation
+	trial     *trial // nil: requests are carried out
 }
 
 type balance struct {

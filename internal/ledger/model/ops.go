@@ -14,6 +14,7 @@ import (
 // refused is the panic that refuses an operation: the code, and for a denial also the available units.
 type refused struct {
 	answer   string
+	denied   bool // the request lacks units: verdict finds the answer
 	unstored bool // the denial of a request that names no amounts is not stored
 }
 
@@ -36,6 +37,9 @@ func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op 
 			no, ok := r.(refused)
 			if !ok {
 				panic(r)
+			}
+			if no.denied {
+				no = m.verdict(act)
 			}
 			answer = no.answer
 			// A refusal does not undo the events that were due.
@@ -92,25 +96,6 @@ func (t *Terms) costs(n int64) int64 {
 	return cost
 }
 
-// deny refuses amount, with the code and the available units.
-func (m *Model) deny(meter, subject string, amount, available int64) {
-	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
-	if b.plan == "" && b.entries == 0 {
-		m.refuse(errcode.MeterNotInPlan)
-	}
-	limiting := b
-	if subject != "" && b.plan != "" && b.terms.perSubject != nil {
-		if s := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: subject}); s.remaining() < amount {
-			limiting = s
-		}
-	}
-	code := errcode.CreditsExhausted
-	if limiting.plan != "" && !limiting.terms.once && limiting.terms.amount > 0 {
-		code = errcode.QuotaExceeded
-	}
-	panic(refused{answer: fmt.Sprintf("%s available %d of %s", code, available, meter)})
-}
-
 // refuseIfSuspended refuses new use by a suspended tenant.
 func (m *Model) refuseIfSuspended(meter string) {
 	if m.Suspended {
@@ -124,6 +109,9 @@ func (m *Model) debit(op *operation, d *ledger.Debit) string {
 	op.refundable, op.items = true, len(d.Items)
 	answer := "ok"
 	for i, item := range d.Items {
+		if m.skips(i) {
+			continue
+		}
 		answer += m.debitItem(op, i, item.Meter, d.Subject, item.Amount, d.Mode, "")
 	}
 	return answer
@@ -144,7 +132,9 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 	}
 	charged := own + over + overage
 	if charged < amount && (mode == "" || mode == ledger.ModeNormal || b.plan == "" && b.entries == 0) {
-		m.deny(meter, subject, amount, charged)
+		own, over, overage = m.allocate(meter, "", amount, m.tabFor(id, i, b))
+		m.deny(i, meter, subject, amount, charged, own+over+overage < amount)
+		return ""
 	}
 	var draws []string
 	grouped := 0

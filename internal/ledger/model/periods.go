@@ -12,6 +12,9 @@ import (
 
 // touch returns the balance of k, after every event that was due.
 func (m *Model) touch(k ledger.BalanceKey) *balance {
+	if m.trial != nil {
+		m.trial.asked[k] = true
+	}
 	b := m.balances[k]
 	if b == nil {
 		b = &balance{}
@@ -100,26 +103,32 @@ func (m *Model) cut(k ledger.BalanceKey, b *balance) time.Time {
 func (m *Model) catchUp(k ledger.BalanceKey, b *balance) {
 	for {
 		end := m.cut(k, b)
-		due := end
-		for _, r := range m.reserves {
-			if r.balance == k && r.left > 0 && r.until.Before(due) {
-				due = r.until
-			}
-		}
-		for _, g := range b.grants {
-			if g.state == "active" && g.until.Before(due) {
-				due = g.until
-			}
-			if g.state == "pending" && g.from.Before(due) {
-				due = g.from
-			}
-		}
+		due := m.due(k, b, end)
 		if due.After(m.Now) {
 			return
 		}
 		b.end = end
 		m.event(k, b, due)
 	}
+}
+
+// due returns the instant of the next event of k, whose period ends at the instant `end`.
+func (m *Model) due(k ledger.BalanceKey, b *balance, end time.Time) time.Time {
+	due := end
+	for _, r := range m.reserves {
+		if r.balance == k && r.left > 0 && r.until.Before(due) {
+			due = r.until
+		}
+	}
+	for _, g := range b.grants {
+		if g.state == "active" && g.until.Before(due) {
+			due = g.until
+		}
+		if g.state == "pending" && g.from.Before(due) {
+			due = g.from
+		}
+	}
+	return due
 }
 
 // grant returns the grant with the id, nil when there is none.

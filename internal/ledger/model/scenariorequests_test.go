@@ -52,6 +52,15 @@ func refusal(err error) string {
 		if d.Limiting.Subject != "" {
 			out += " subject " + d.Limiting.Subject
 		}
+		var lacking []string
+		for _, l := range d.Lacking {
+			name := l.Meter
+			if l.Subject != "" {
+				name += "/" + l.Subject
+			}
+			lacking = append(lacking, fmt.Sprintf("%s:%d:%d", name, l.Required, l.Available))
+		}
+		out += " lacking " + strings.Join(lacking, "+")
 	}
 	return out
 }

@@ -119,7 +119,10 @@ func (m *Model) captureTab(op *operation, c *ledger.HoldChange, item int, r rese
 	}
 	if missing > 0 {
 		if have := m.touch(t.payer).remaining(); have < missing {
-			m.lacks(t.payer.Meter, missing, have, len(c.Items) == 0)
+			m.deny(item, t.payer.Meter, "", missing, have, true)
+			l := &m.trial.lacks[len(m.trial.lacks)-1]
+			l.unstored = len(c.Items) == 0
+			return
 		}
 		m.draw(op, c.HoldID, t, missing)
 	}
@@ -127,16 +130,6 @@ func (m *Model) captureTab(op *operation, c *ledger.HoldChange, item int, r rese
 		m.balances[r.balance].entries++
 		m.bill(op, item, r.balance, true)
 	}
-}
-
-// lacks refuses a capture for which the payer lacks units.
-func (m *Model) lacks(meter string, amount, have int64, unstored bool) {
-	defer func() {
-		r, _ := recover().(refused)
-		r.unstored = unstored
-		panic(r)
-	}()
-	m.deny(meter, "", amount, have)
 }
 
 // bill adds a part for an entry to the operation. The part has no amount, because a refund uses the amounts of the tab.

@@ -61,7 +61,7 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, reache
 		// Decide. If the decisions need balances that are not locked, the next attempt locks them.
 		next = t.batch.Decide(p.calls)
 		if next.All || len(next.More) > 0 {
-			l.learned.addKeys(next.More, p.calls)
+			l.learned.addKeys(next.More)
 			t.rollBack(ctx)
 			return nil
 		}

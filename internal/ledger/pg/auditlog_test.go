@@ -50,7 +50,7 @@ func TestDo_Actor_InItsEntriesAlone(t *testing.T) {
 	denied := debitOf("acme", "d4", 1000)
 	denied.Items[0].StoreDenial = true
 	_, err := Do(b.as("key_1", false), b.Ledger, denied)
-	wantCode(t, err, errcode.QuotaExceeded)
+	wantCode(t, err, errcode.CreditsExhausted)
 	for _, out := range b.DebitBatch(b.as("key_1", false), []*ledger.Debit{debitOf("acme", "d5", 1), debitOf("acme", "d6", 1)}) {
 		require.True(t, out.Err == nil, out.Err)
 	}

@@ -52,6 +52,7 @@ func TestDebit_Denied_ChangesNothing_ExplainsItself(t *testing.T) {
 	wantEqual(t, "denial", denial, ledger.Denial{
 		Limiting: ledger.Limiting{Kind: "allowance", Meter: "api_calls", Level: "tenant"}, Required: 3, Available: 2, Remaining: 2, Limit: 10,
 		ResetAt: before.PeriodEnd, WouldSucceedAt: before.PeriodEnd, AsOf: denial.AsOf,
+		Lacking: []ledger.Lack{{Meter: "api_calls", Required: 3, Available: 2, ResetAt: before.PeriodEnd}},
 	})
 	assert.True(t, e.RetryAfter > 0, "retry after %v", e.RetryAfter)
 	after := b.mustBalance("acme", "api_calls")
@@ -149,10 +150,10 @@ func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
 	b := newBundle(t).simple("acme", 10)
 	sticky := debitOf("acme", "k1", 11)
 	sticky.Items[0].StoreDenial = true
-	wantRefusal(b, errcode.QuotaExceeded, sticky)
-	wantRefusal(b, errcode.QuotaExceeded, debitOf("acme", "k2", 11))
+	wantRefusal(b, errcode.CreditsExhausted, sticky)
+	wantRefusal(b, errcode.CreditsExhausted, debitOf("acme", "k2", 11))
 	b.mustGrant("acme", "g1", "api_calls", 100)
-	e := wantRefusal(b, errcode.QuotaExceeded, sticky)
+	e := wantRefusal(b, errcode.CreditsExhausted, sticky)
 	denial := ledger.DenialOf(e)
 	assert.True(t, denial.Replayed && denial.Available == 10, "got %+v", e)
 	b.mustDebit(debitOf("acme", "k2", 11)) // the denial of k2 was not stored, so the retry is decided anew

@@ -122,22 +122,21 @@ func (c *learnedCache) keysFor(calls []*ledger.Call) []ledger.BalanceKey {
 	return out
 }
 
-// addKeys records that the calls needed the balances in keys, which the calls do not name.
-func (c *learnedCache) addKeys(keys []ledger.BalanceKey, calls []*ledger.Call) {
+// addKeys records that calls needed balances that they do not name.
+func (c *learnedCache) addKeys(needs []ledger.Need) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.overflow)+len(c.capped) >= c.most {
 		clear(c.overflow)
 		clear(c.capped)
 	}
-	for _, k := range keys {
-		if k.Subject != "" {
-			c.capped[ledger.BalanceKey{Tenant: k.Tenant, Meter: k.Meter}] = struct{}{}
-			continue
-		}
-		for _, call := range calls {
-			tenant, _, items := spending(call.Op)
-			if len(items) == 1 && tenant == k.Tenant && items[0].Meter != k.Meter {
+	for _, need := range needs {
+		tenant, _, items := spending(need.By.Op)
+		for _, k := range need.Keys {
+			switch {
+			case k.Subject != "":
+				c.capped[ledger.BalanceKey{Tenant: k.Tenant, Meter: k.Meter}] = struct{}{}
+			case len(items) == 1 && items[0].Meter != k.Meter:
 				c.overflow[ledger.BalanceKey{Tenant: tenant, Meter: items[0].Meter}] = []ledger.BalanceKey{k}
 			}
 		}

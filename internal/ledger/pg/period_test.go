@@ -101,7 +101,7 @@ func TestGrant_TakesEffectAndExpiresOnTime(t *testing.T) {
 	wantEqual(t, "status", r.Grant.Status, ledger.GrantPending)
 	wantEqual(t, "remaining", r.Position.Remaining, 0)
 	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 15}}}
-	e := wantRefusal(b, errcode.CreditsExhausted, debit)
+	e := wantRefusal(b, errcode.QuotaExceeded, debit)
 	assert.True(t, ledger.DenialOf(e).WouldSucceedAt.Equal(period.Micros(coming.EffectiveAt)),
 		"would succeed at %v, want %v", ledger.DenialOf(e).WouldSucceedAt, coming.EffectiveAt)
 	b.rewind("acme", time.Hour)

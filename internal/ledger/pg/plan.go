@@ -115,11 +115,12 @@ func (p *plan) arrange() {
 	p.demand = make(map[ledger.BalanceKey]int64, len(p.calls))
 	for _, c := range p.calls {
 		for _, d := range c.Op.Demand(p.located) {
-			p.demand[d.BalanceKey] = bound.SaturatingAdd(p.demand[d.BalanceKey], d.Most)
+			sum := bound.SaturatingAdd(p.demand[d.BalanceKey], d.Most)
+			p.demand[d.BalanceKey] = max(d.Most, min(sum, ledger.DemandAll))
 		}
 	}
 	for _, k := range p.more {
-		p.demand[k] = ledger.DemandAll
+		p.demand[k] = ledger.DemandWhole
 	}
 	p.keys = p.keys[:0]
 	for k := range p.demand {
@@ -184,15 +185,15 @@ func (p *plan) repeat(limit int, round func() (ledger.Next, error)) error {
 		case next.All && p.reads == readAll:
 			return errNotEnough
 		}
-		p.more = append(p.more, next.More...)
 		if next.All {
 			p.reads = readAll
 		}
-		if next.By != nil && len(next.More) > 0 {
+		p.more = append(p.more, next.Keys()...)
+		for _, need := range next.More {
 			if p.extra == nil {
 				p.extra = map[*ledger.Call][]ledger.BalanceKey{}
 			}
-			p.extra[next.By] = append(p.extra[next.By], next.More...)
+			p.extra[need.By] = append(p.extra[need.By], need.Keys...)
 		}
 	}
 	return errNoEnd

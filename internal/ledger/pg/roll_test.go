@@ -61,7 +61,7 @@ func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).hourly("acme", 10)
 	// A denied debit opens the period and leaves it unused.
-	wantRefusal(b, errcode.QuotaExceeded, debitOf("acme", "denied", 11))
+	wantRefusal(b, errcode.CreditsExhausted, debitOf("acme", "denied", 11))
 	due := func() time.Time { return one[time.Time](b, "SELECT roll_at FROM balances").UTC() }
 	assert.True(t, due().Equal(period.Forever), "a period that was only opened is due for a roll at %s", due())
 	for i := range 3 {

@@ -186,7 +186,7 @@ func TestCapture_BeyondHold_DecidedAsDebit(t *testing.T) {
 	b := newBundle(t).simple("acme", 10)
 	mustDo(b, holdOf("acme", "k1", "h1", 6))
 	before := b.mustBalance("acme", "api_calls")
-	wantRefusal(b, errcode.QuotaExceeded, capture("c1", 11))
+	wantRefusal(b, errcode.CreditsExhausted, capture("c1", 11))
 	after := b.mustBalance("acme", "api_calls")
 	after.AsOf = before.AsOf
 	assert.Equal(t, before, after, "a denied capture changed the balance")
@@ -404,7 +404,7 @@ func TestDebit_OverflowPriceNearMaxAmount_DoesNotWrap(t *testing.T) {
 	b.allowance("pro", "api_calls", 1, "month", fmt.Sprintf("overflow_meter = 'credits', overflow_price = %d", ledger.MaxAmount))
 	b.signUp("acme", "pro")
 	b.mustGrant("acme", "g1", "credits", ledger.MaxAmount)
-	e := wantRefusal(b, errcode.QuotaExceeded, debitOf("acme", "k1", ledger.MaxAmount))
+	e := wantRefusal(b, errcode.CreditsExhausted, debitOf("acme", "k1", ledger.MaxAmount))
 	wantEqual(t, "available", ledger.DenialOf(e).Available, 2)
 	b.mustDebit(debitOf("acme", "k2", 2))
 	b.mustVerify()

@@ -31,7 +31,7 @@ _HANDED_ON = frozenset(
 
 # The members of a problem that concern the client.
 _SHOWN = (
-    "type", "title", "status", "detail", "code", "limiting", "required", "available", "reset_at", "would_succeed_at",
+    "type", "title", "status", "detail", "code", "limiting", "required", "available", "reset_at", "would_succeed_at", "lacking",
     "violated-policies", "retry_after_ms",
 )  # fmt: skip
 

@@ -89,6 +89,16 @@ class FieldError(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lack(Answer):
+    """A balance that has too few units for a request."""
+    meter: str
+    subject: str | None = None
+    required: int
+    available: int
+    reset_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Problem(Answer):
     """RFC 9457. The members after `errors` depend on `code`."""
     status: int
@@ -103,6 +113,7 @@ class Problem(Answer):
     available: int | None = None
     reset_at: datetime | None = None
     would_succeed_at: datetime | None = None
+    lacking: list[Lack] | None = None
     violated_policies: list[str] | None = renamed("violated-policies", False)
     retry_after_ms: int | None = None
     blocked: Blocked | None = None
@@ -190,6 +201,7 @@ class BatchResult(Answer):
     available: int | None = None
     reset_at: datetime | None = None
     would_succeed_at: datetime | None = None
+    lacking: list[Lack] | None = None
     violated_policies: list[str] | None = renamed("violated-policies", False)
     retry_after_ms: int | None = None
     blocked: Blocked | None = None
