@@ -47,10 +47,11 @@ def test_several_meters_are_charged_together(quota: Quota, tenant: str) -> None:
 @pytest.mark.feature("typed-errors")
 def test_refusals_are_errors_by_code(quota: Quota) -> None:
     tenant = make_tenant(quota, "small")
+    quota.consume(tenant, "api_calls")
     with pytest.raises(QuotaExceeded) as exceeded:
-        quota.with_options(retry_denied=False).consume(tenant, "api_calls", 6)
+        quota.with_options(retry_denied=False).consume(tenant, "api_calls", 5)
     e = exceeded.value
-    assert isinstance(e, Denied) and (e.code, e.status, e.required, e.available, e.meter) == ("quota_exceeded", 429, 6, 5, "api_calls")
+    assert isinstance(e, Denied) and (e.code, e.status, e.required, e.available, e.meter) == ("quota_exceeded", 429, 5, 4, "api_calls")
     assert e.reset_at and e.reset_at > datetime.now(timezone.utc) and e.retry_after > 0 and e.request_id and e.key
     with pytest.raises(MeterNotInPlan):
         quota.consume(tenant, "credits")

@@ -9,7 +9,7 @@ from conftest import Service, eventually, make_tenant
 from proxy import Fault, Proxy, problem
 
 from quotasvc import AsyncQuota, Backoff, FailOpenEvent, Quota, Undecided
-from quotasvc.errors import NoAnswer, QuotaExceeded, Unavailable
+from quotasvc.errors import CreditsExhausted, NoAnswer, QuotaExceeded, Unavailable
 
 pytestmark = pytest.mark.feature("fail-open")
 FAST = Backoff(base=0.01, cap=0.05)
@@ -46,8 +46,9 @@ def test_what_counts_as_undecided(service: Service, proxy: Proxy, fault: Fault) 
 def test_a_denial_is_a_decision(service: Service, quota: Quota) -> None:
     tenant = make_tenant(quota, "small")
     opened = Quota(service.url, service.key, retry_denied=False, fail_open={"api_calls"})
+    quota.consume(tenant, "api_calls")
     with pytest.raises(QuotaExceeded):
-        opened.consume(tenant, "api_calls", 6)
+        opened.consume(tenant, "api_calls", 5)
 
 
 def test_a_hook_that_fails_does_not_fail_the_request(dead_url: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -102,7 +103,7 @@ def test_a_service_that_is_away_delays_a_few_requests_then_one_a_second_and_is_n
     assert len(proxy.seen) == asked + 1, "meters that stay closed are always asked for"
     proxy.down = None
     eventually(lambda: not quota.consume(tenant, "api_calls").failed_open)
-    with pytest.raises(QuotaExceeded):
+    with pytest.raises(CreditsExhausted):
         quota.with_options(retry_denied=False).consume(tenant, "api_calls", 2_000_000)
 
 

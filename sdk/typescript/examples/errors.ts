@@ -12,8 +12,9 @@ await client
   })
   .catch((error: Error) => console.log(error.message))
 
+const left = (await client.check({ tenant, items })).items[0]?.remaining ?? 0
 try {
-  await client.consume({ tenant, items: [{ meter: 'api_calls', amount: 1_000_000 }] }, { retryDenied: false })
+  await client.consume({ tenant, items: [{ meter: 'api_calls', amount: left + 1 }] }, { retryDenied: false })
 } catch (error) {
   // The code narrows the type: problem has the fields of quota_exceeded.
   if (!isQuotaError(error, 'quota_exceeded')) throw error

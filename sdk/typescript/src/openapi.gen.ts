@@ -2167,7 +2167,7 @@ export interface components {
             max_allowed_now: number;
             /**
              * Format: date-time
-             * @description The instant at which the item would be allowed if nothing else happens: a grant takes effect, a hold expires, or the next period brings enough units. Absent if no known event helps. An answer from a copy (`source`) considers only the end of the period.
+             * @description The first instant at which the item alone succeeds if nothing else happens: a grant takes effect, a hold expires, or a period brings enough units. Absent if there is none up to the end of the period. An answer from a copy (`source`) considers only the end of the period.
              */
             would_succeed_at?: string;
             /**
@@ -5303,7 +5303,7 @@ export interface components {
          * @enum {string}
          */
         ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
-        /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the next period brings more units, and 402 `credits_exhausted` if only a grant helps. */
+        /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the same request succeeds later without any other change, and 402 `credits_exhausted` if no waiting helps. It speaks for the whole request. `limiting`, `required`, `available` and `reset_at` are those of the balance that lacks units the longest. */
         QuotaProblem: {
             /**
              * @description The code.
@@ -5328,9 +5328,33 @@ export interface components {
             reset_at: string | null;
             /**
              * Format: date-time
-             * @description The instant at which the request would be allowed if nothing else happens; absent if no known event helps.
+             * @description The first instant at which the request, with all its items, succeeds if nothing else happens. Absent if there is none up to the latest end of a period that brings units. Then a later period brings enough units, or, with 402, no period does.
              */
             would_succeed_at?: string;
+            /** @description Every balance that has too few units for the request. Absent from denials that were stored before this member existed. */
+            lacking?: components["schemas"]["Lack"][];
+        };
+        /** @description A balance that has too few units for a request. */
+        Lack: {
+            /** @description The meter. */
+            meter: string;
+            /** @description The subject whose cap lacks units. Absent if the tenant lacks them. */
+            subject?: string;
+            /**
+             * Format: int64
+             * @description The units of that meter that are required.
+             */
+            required: number;
+            /**
+             * Format: int64
+             * @description The units of that meter that are available, with overflow and overage.
+             */
+            available: number;
+            /**
+             * Format: date-time
+             * @description The end of the period. Absent if it brings no units.
+             */
+            reset_at?: string;
         };
         /** @description 429. A rate limit was reached, or too many wrong keys came from this address. */
         RateLimitProblem: {
@@ -5529,7 +5553,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `credits_exhausted`. Only a grant helps. Nothing was charged. */
+        /** @description `credits_exhausted`. Waiting does not help. Nothing was charged. */
         CreditsExhausted: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];

@@ -221,12 +221,13 @@ test('typed-errors: each refusal of the service has its class, its code and its 
   const client = newClient()
   const debit = (amount: number, meter = 'calls') => client.debit({ tenant, items: [{ meter, amount }] }, { retryDenied: false })
 
-  const exceeded = await failure(debit(6))
+  await debit(1)
+  const exceeded = await failure(debit(5))
   assert.ok(exceeded instanceof QuotaExceededError && exceeded instanceof DeniedError)
-  assert.deepEqual([exceeded.httpStatus, exceeded.code, exceeded.problem?.required, exceeded.problem?.available], [429, 'quota_exceeded', 6, 5])
+  assert.deepEqual([exceeded.httpStatus, exceeded.code, exceeded.problem?.required, exceeded.problem?.available], [429, 'quota_exceeded', 5, 4])
   assert.equal(exceeded.problem?.limiting.meter, 'calls')
   assert.ok(exceeded.retryAfterMs > 0 && exceeded.requestId !== '')
-  assert.equal(exceeded.headers.get('x-quota-remaining'), '5')
+  assert.equal(exceeded.headers.get('x-quota-remaining'), '4')
 
   const exhausted = await failure(debit(1, 'credits'))
   assert.ok(exhausted instanceof CreditsExhaustedError)
