@@ -91,6 +91,7 @@ const (
 // Defines values for EventType.
 const (
 	EventTypeBalanceExhausted        EventType = "balance.exhausted"
+	EventTypeBalanceGrantsNearLimit  EventType = "balance.grants_near_limit"
 	EventTypeBalanceThresholdReached EventType = "balance.threshold_reached"
 	EventTypeGrantCreated            EventType = "grant.created"
 	EventTypeGrantExpired            EventType = "grant.expired"
@@ -292,6 +293,7 @@ const (
 	ProblemCodeReportTooSlow         ProblemCode = "report_too_slow"
 	ProblemCodeTenantNotFound        ProblemCode = "tenant_not_found"
 	ProblemCodeTenantSuspended       ProblemCode = "tenant_suspended"
+	ProblemCodeTooManyGrants         ProblemCode = "too_many_grants"
 	ProblemCodeTooManyLimits         ProblemCode = "too_many_limits"
 	ProblemCodeUnauthenticated       ProblemCode = "unauthenticated"
 	ProblemCodeUnavailable           ProblemCode = "unavailable"

@@ -31,7 +31,9 @@ type Book struct {
 	Closed    []PeriodRow // periods that were closed since the balance was read
 	Unwritten []Entry     // entries that advance has made in memory, for reads
 	Broken    error       // why the next period cannot be computed; such a book is neither used nor written
+	NearLimit []int       // numbers of open grants, one each time that they rose to GrantsOpenNear or more
 
+	openCount  int          // open grants when they were last counted
 	ended      []*OpenGrant // new grants that have already ended; the store still writes them
 	loaded     bool
 	changed    bool
@@ -53,6 +55,23 @@ func (b *Book) LoadGrants(grants []*OpenGrant, holds []*HoldLine) {
 	if h := b.head(); h != nil {
 		h.Remaining = b.HeadRemaining
 	}
+	b.openCount = b.openGrants()
+}
+
+// openGrants returns the number of grants that are pending or from which something can still be drawn or returned.
+func (b *Book) openGrants() int {
+	n := 0
+	for _, g := range b.Grants {
+		if g.Status == GrantPending || g.Status == GrantActive && !b.usedUp(g) {
+			n++
+		}
+	}
+	return n
+}
+
+// usedUp reports whether nothing is left of an active grant.
+func (b *Book) usedUp(g *OpenGrant) bool {
+	return g.Remaining == 0 && g.Held == 0 && !b.paidOldOverage(g)
 }
 
 // HeadOnly reports whether only the sums of the balance row have changed. This is so if debits have drawn from the
@@ -179,22 +198,24 @@ func (b *Book) addGrant(g *OpenGrant) {
 	b.changed = true
 }
 
-// refresh updates the head, the states of grants, the next event and RollAt after the loaded grants were changed.
+// refresh updates the head, the states of grants, the number of open grants, the next event and RollAt after the loaded
+// grants were changed.
 func (b *Book) refresh() {
 	if !b.loaded {
 		return
 	}
 	var head *OpenGrant
-	next, roll := b.End, period.Forever
+	open, next, roll := 0, b.End, period.Forever
 	if b.active {
 		roll = b.End
 	}
 	for _, g := range b.Grants {
-		if g.Status == GrantActive && g.Remaining == 0 && g.Held == 0 && !b.paidOldOverage(g) {
+		if g.Status == GrantActive && b.usedUp(g) {
 			g.Status, g.changed = GrantExhausted, true
 		}
 		switch g.Status {
 		case GrantActive:
+			open++
 			if head == nil && g.Remaining > 0 {
 				head = g
 			}
@@ -203,6 +224,7 @@ func (b *Book) refresh() {
 				roll = period.Earlier(roll, g.ExpiresAt)
 			}
 		case GrantPending:
+			open++
 			next, roll = period.Earlier(next, g.EffectiveAt), period.Earlier(roll, g.EffectiveAt)
 		case GrantExhausted, GrantExpired, GrantVoided:
 		}
@@ -213,6 +235,10 @@ func (b *Book) refresh() {
 		}
 	}
 	b.moveHead(head)
+	if b.openCount < GrantsOpenNear && open >= GrantsOpenNear {
+		b.NearLimit = append(b.NearLimit, open)
+	}
+	b.openCount = open
 	if !b.NextEvent.Equal(next) || !b.RollAt.Equal(roll) {
 		b.NextEvent, b.RollAt, b.changed = next, roll, true
 	}

@@ -35,8 +35,14 @@ const (
 	PriorityMax       int32 = 1000
 )
 
-// GrantsOpenMax bounds the open grants of one balance, because they are read and sorted whenever the head changes.
-const GrantsOpenMax = 1000
+const (
+	// GrantsOpenMax bounds the open grants of one balance, because they are read and sorted whenever the head changes.
+	// Units that return as a grant of their own may go beyond it: a refund or a release is never refused for it.
+	GrantsOpenMax = 1000
+
+	// GrantsOpenNear is the number of open grants that is announced. From there on, 200 more fit.
+	GrantsOpenNear = 800
+)
 
 // GrantStatus is the state of a grant.
 type GrantStatus string
@@ -206,7 +212,8 @@ func (g *Grant) decide(b *Batch, c *Call) error {
 	now := period.Later(b.Now, book.UpdatedAt)
 	rec, refused := book.newGrant(g, now)
 	key := GrantKey{book.BalanceKey, rec.ID}
-	if refused == nil && b.Targets.Taken[key] {
+	// An id that exists is named before the bounds: whoever reports a payment twice learns that it was credited.
+	if b.Targets.Taken[key] && (refused == nil || refused.Code != errcode.InvalidArgument) {
 		refused = errcode.Errorf(errcode.Conflict, "grant_id", "grant %q exists already with another Idempotency-Key", rec.ID)
 	}
 	if refused != nil {
@@ -257,20 +264,17 @@ func (b *Book) newGrant(g *Grant, now time.Time) (GrantRecord, *errcode.Error) {
 
 // roomForGrant returns the reason why the balance cannot receive amount, nil when it can.
 func (b *Book) roomForGrant(amount int64) *errcode.Error {
-	open, total := 0, bound.SaturatingAdd(b.Opening, b.Granted)
+	total := bound.SaturatingAdd(b.Opening, b.Granted)
 	for _, o := range b.Grants {
-		if o.Status == GrantActive || o.Status == GrantPending {
-			open++
-		}
 		if o.Status == GrantPending {
 			total = bound.SaturatingAdd(total, o.Amount)
 		}
 	}
-	if open >= GrantsOpenMax {
-		return errcode.Errorf(errcode.Conflict, "meter", "a balance has at most %d open grants", GrantsOpenMax)
-	}
 	if bound.SaturatingAdd(total, max(0, b.Adjusted)) > MaxAmount-amount {
 		return errcode.Errorf(errcode.InvalidArgument, "amount", "would raise what the balance was granted above %d", MaxAmount)
+	}
+	if b.openGrants() >= GrantsOpenMax {
+		return errcode.Errorf(errcode.TooManyGrants, "meter", "a balance has at most %d open grants", GrantsOpenMax)
 	}
 	if amount > b.room() {
 		return errcode.Errorf(errcode.AmountOutOfRange, "amount", "would raise what the balance has above %d", MaxAmount)

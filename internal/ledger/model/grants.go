@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -52,6 +53,19 @@ func (b *balance) draw(n int64, each func(g *grant, part int64)) {
 		g.left -= part
 		n -= part
 		each(g, part)
+	}
+}
+
+// refuseIfFull refuses a grant to a balance that has as many open grants as it can have.
+func (m *Model) refuseIfFull(b *balance) {
+	open := 0
+	for _, g := range b.grants {
+		if g.state == "pending" || g.state == "active" && g.left+g.held > 0 {
+			open++
+		}
+	}
+	if open >= ledger.GrantsOpenMax {
+		m.refuse(errcode.TooManyGrants)
 	}
 }
 

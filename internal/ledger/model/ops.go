@@ -222,6 +222,7 @@ func (m *Model) issue(g *ledger.Grant) string {
 	if !ng.until.After(m.Now) || !ng.until.After(ng.from) {
 		m.refuse(errcode.InvalidArgument)
 	}
+	m.refuseIfFull(b)
 	if ng.state == "active" {
 		b.granted += g.Amount
 	}

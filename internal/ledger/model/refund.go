@@ -231,6 +231,7 @@ func (m *Model) adjust(a *ledger.Adjust) string {
 		}
 		b.draw(-a.Amount, func(_ *grant, n int64) { b.adjusted -= n })
 	} else {
+		m.refuseIfFull(b)
 		b.grants = append(b.grants, grant{
 			id: derivedID("adjustment-", a.Key), source: "adjustment", amount: a.Amount, left: a.Amount, priority: 100,
 			from: m.Now, until: farAway, state: "active",

@@ -62,6 +62,12 @@ func Of(c *ledger.Changes) events.Emitted {
 		}
 	}
 	for _, b := range c.Books {
+		for _, open := range b.NearLimit {
+			n.Events = append(n.Events, events.Event{
+				Type: events.GrantsNearLimit, At: b.UpdatedAt, Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject,
+				Data: events.Grants{Open: open, Most: ledger.GrantsOpenMax},
+			})
+		}
 		if w := n.watched[b.BalanceKey]; w != nil {
 			w.examine(&n)
 		}

@@ -9,6 +9,7 @@ type Type string
 const (
 	ThresholdReached Type = "balance.threshold_reached" // a percentage of the period's limit is used
 	Exhausted        Type = "balance.exhausted"         // no units remain of a balance
+	GrantsNearLimit  Type = "balance.grants_near_limit" // a balance has nearly as many open grants as it can have
 	GrantCreated     Type = "grant.created"             // a grant was created that is not part of a plan
 	GrantExpiring    Type = "grant.expiring"            // a grant will end within the time Ahead
 	GrantExpired     Type = "grant.expired"             // a grant has ended although it had units left
@@ -23,8 +24,8 @@ const (
 // Types returns all types, in the order of the REST contract.
 func Types() []string {
 	return []string{
-		string(ThresholdReached), string(Exhausted), string(GrantCreated), string(GrantExpiring), string(GrantExpired), string(HoldExpired),
-		string(PeriodOpened), string(PlanChanged), string(TenantSuspended), string(RejectionsHigh), string(VerifyDrift),
+		string(ThresholdReached), string(Exhausted), string(GrantsNearLimit), string(GrantCreated), string(GrantExpiring), string(GrantExpired),
+		string(HoldExpired), string(PeriodOpened), string(PlanChanged), string(TenantSuspended), string(RejectionsHigh), string(VerifyDrift),
 	}
 }
 
@@ -95,6 +96,12 @@ type (
 		Plan        string     `json:"plan,omitzero"`
 		PeriodStart time.Time  `json:"period_start"`
 		PeriodEnd   *time.Time `json:"period_end"` // nil: the period has no end
+	}
+
+	// Grants is the data of GrantsNearLimit.
+	Grants struct {
+		Open int `json:"open_grants"`
+		Most int `json:"open_grants_max"` // no grant is issued to a balance with so many
 	}
 
 	// Grant is the data of GrantCreated, GrantExpiring and GrantExpired.

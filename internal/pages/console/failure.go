@@ -66,6 +66,7 @@ var titles = map[client.ProblemCode]string{
 	client.ProblemCodeNotFound: "There is nothing with this id", client.ProblemCodeGrantNotFound: "There is no such grant",
 	client.ProblemCodeOperationNotFound: "There is no such operation", client.ProblemCodeMeterNotInPlan: "The tenant's plan does not have this meter",
 	client.ProblemCodeTenantSuspended: "The tenant is suspended", client.ProblemCodePreconditionFailed: "It was changed meanwhile",
+	client.ProblemCodeTooManyGrants:      "The balance has too many open grants",
 	client.ProblemCodeRefundExceedsDebit: "More than the operation used cannot be refunded", client.ProblemCodeArchived: "This was archived",
 	client.ProblemCodeReportTooSlow: "This report takes too long", client.ProblemCodeQueueFull: "Too many requests wait",
 	client.ProblemCodeUnavailable: "The service cannot decide now", client.ProblemCodeOutcomeUnknown: "It is not known whether this was done",

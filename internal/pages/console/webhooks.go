@@ -14,8 +14,8 @@ import (
 // eventTypes returns the types of events that a webhook can receive, in the order in which forms show them.
 func eventTypes() []client.EventType {
 	return []client.EventType{
-		client.EventTypeBalanceThresholdReached, client.EventTypeBalanceExhausted, client.EventTypeGrantCreated, client.EventTypeGrantExpiring,
-		client.EventTypeGrantExpired, client.EventTypeHoldExpired, client.EventTypePeriodOpened, client.EventTypePlanChanged, client.EventTypeTenantSuspended,
+		client.EventTypeBalanceThresholdReached, client.EventTypeBalanceExhausted, client.EventTypeBalanceGrantsNearLimit, client.EventTypeGrantCreated,
+		client.EventTypeGrantExpiring, client.EventTypeGrantExpired, client.EventTypeHoldExpired, client.EventTypePeriodOpened, client.EventTypePlanChanged, client.EventTypeTenantSuspended,
 		client.EventTypeLimitRejectionsHigh, client.EventTypeVerifyDrift,
 	}
 }

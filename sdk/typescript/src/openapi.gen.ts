@@ -4850,7 +4850,7 @@ export interface components {
          * @description The type of an event.
          * @enum {string}
          */
-        EventType: "balance.threshold_reached" | "balance.exhausted" | "grant.created" | "grant.expiring" | "grant.expired" | "hold.expired" | "period.opened" | "plan.changed" | "tenant.suspended" | "limit.rejections_high" | "verify.drift";
+        EventType: "balance.threshold_reached" | "balance.exhausted" | "balance.grants_near_limit" | "grant.created" | "grant.expiring" | "grant.expired" | "hold.expired" | "period.opened" | "plan.changed" | "tenant.suspended" | "limit.rejections_high" | "verify.drift";
         /** @description An event. */
         Event: {
             event_id: components["schemas"]["EventId"];
@@ -5302,7 +5302,7 @@ export interface components {
          * @description The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
          * @enum {string}
          */
-        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
+        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "too_many_grants" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
         /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the same request succeeds later without any other change, and 402 `credits_exhausted` if no waiting helps. It speaks for the whole request. `limiting`, `required`, `available` and `reset_at` are those of the balance that lacks units the longest. */
         QuotaProblem: {
             /**
@@ -5424,7 +5424,7 @@ export interface components {
              * @description The code.
              * @enum {string}
              */
-            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
+            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "too_many_grants" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
         };
         /** @description A fault of the request. */
         FieldError: {
@@ -5621,7 +5621,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `precondition_failed` or `hold_not_active`. The present state does not permit the request. Nothing was done. */
+        /** @description `precondition_failed`, `too_many_grants` or `hold_not_active`. The present state does not permit the request. Nothing was done. */
         Conflict: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];

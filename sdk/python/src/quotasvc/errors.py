@@ -232,6 +232,12 @@ class PreconditionFailed(Conflict):
     code = "precondition_failed"
 
 
+class TooManyGrants(Conflict):
+    """The balance has 1,000 open grants."""
+
+    code = "too_many_grants"
+
+
 class InvalidArgument(BadRequest):
     """The request violates the contract. `errors` lists the wrong fields."""
 
@@ -335,7 +341,7 @@ BY_CODE: dict[str, type[QuotaError]] = {
             GrantNotFound, HoldNotActive, HoldNotFound, IdempotencyKeyMissing, IdempotencyKeyReused, InternalError,
             InvalidArgument, LeaseNotFound, MeterNotInPlan, MethodNotAllowed, OperationNotFound, OutcomeUnknown,
             PreconditionFailed, QueueFull, QuotaExceeded, RateLimited, RefundExceedsDebit, ReportTooSlow, TenantNotFound,
-            TenantSuspended, TooManyLimits, Unauthenticated, Unavailable,
+            TenantSuspended, TooManyGrants, TooManyLimits, Unauthenticated, Unavailable,
         ]
     },
 }  # fmt: skip
