@@ -3,6 +3,8 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -316,12 +318,18 @@ func (h *HeldUnits) extendNow(ctx context.Context) {
 	}
 }
 
-// key returns the idempotency key of an operation on the hold. If the operation is repeated, it has the same key.
+// maxKey is the largest length of an idempotency key.
+const maxKey = 255
+
+// key returns the idempotency key of an operation on the hold. If the operation is repeated, it has the same key. A key
+// has no room for a long id, and has its hash instead.
 func (h *HeldUnits) key(suffix string) Option {
-	if key := h.body.HoldID + "." + suffix; len(key) <= 255 {
-		return WithKey(key)
+	id := h.body.HoldID
+	if len(id)+len("."+suffix) > maxKey {
+		sum := sha256.Sum256([]byte(id))
+		id = hex.EncodeToString(sum[:])
 	}
-	return WithKey(NewKey()) // such a long id is refused by the service anyway
+	return WithKey(id + "." + suffix)
 }
 
 // holdEnded reports whether err says that the hold does not exist or is not active any more.

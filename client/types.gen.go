@@ -611,8 +611,8 @@ type BatchDebit struct {
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // BatchResult The status and the body that POST /v1/debits would return, in one object. It has `status` 200, or a `code` for a refusal.
@@ -747,8 +747,8 @@ type CaptureRequest struct {
 	// OnExpired What happens to units whose grant has ended. With `forfeit`, the default, they expire at once. With `regrant`, they are granted again. If they were part of an allowance, the new grant ends with the period; otherwise it has no end.
 	OnExpired OnExpired `json:"on_expired,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // Catalog The catalogue, without tenants.
@@ -780,8 +780,8 @@ type CatalogBlock struct {
 	// Reason The reason.
 	Reason string `json:"reason,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant,omitempty,omitzero"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant,omitempty,omitzero"`
 
 	// Value The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24.
 	Value string `json:"value"`
@@ -914,8 +914,8 @@ type ChangeAnswer struct {
 	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // ChargeAnswer The result of a charge.
@@ -974,8 +974,8 @@ type ChargeRequest struct {
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // CheckAnswer The answer to a check. `allowed` selects the form of the answer.
@@ -1046,8 +1046,8 @@ type CheckRequest struct {
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // CheckedItem The balance of an item.
@@ -1103,8 +1103,8 @@ type ConsumeRequest struct {
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // Count A number of units, in the meter's smallest unit.
@@ -1127,8 +1127,8 @@ type DebitAnswer struct {
 	// OperationID The idempotency key; `dry-run` for a dry run without a key.
 	OperationID string `json:"operation_id"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // DebitBatchAnswer One result for each debit, in the order of the request.
@@ -1166,8 +1166,8 @@ type DebitRequest struct {
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // DebitedItem The units that were charged for an item.
@@ -1324,7 +1324,7 @@ type Difference struct {
 	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 
-	// Tenant The tenant.
+	// Tenant The tenant; empty for the sums of a meter over all tenants.
 	Tenant string `json:"tenant"`
 
 	// What The fact for which the records differ.
@@ -1466,8 +1466,8 @@ type ExtendRequest struct {
 	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 
 	// TTLSeconds Seconds from now; an hour by default, a day at most.
 	TTLSeconds TTLSeconds `json:"ttl_seconds"`
@@ -1682,8 +1682,8 @@ type GrantAnswer struct {
 	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // GrantExtension A grant whose end was moved.
@@ -1721,8 +1721,8 @@ type GrantExtension struct {
 	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 
 	// Units The units that can be drawn from the grant until its new end. For a pending grant, it is the amount.
 	Units int64 `json:"units"`
@@ -1823,8 +1823,8 @@ type Hold struct {
 	// ExpiresAt The instant at which the hold expires unless it is captured or released.
 	ExpiresAt time.Time `json:"expires_at"`
 
-	// HoldID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	HoldID ID `json:"hold_id"`
+	// HoldID The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	HoldID Name `json:"hold_id"`
 
 	// Items The reserved amounts.
 	Items []HoldPart `json:"items"`
@@ -1847,8 +1847,8 @@ type HoldAnswer struct {
 	// ExpiresAt The instant at which the hold expires unless it is captured or released.
 	ExpiresAt time.Time `json:"expires_at"`
 
-	// HoldID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	HoldID ID `json:"hold_id"`
+	// HoldID The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	HoldID Name `json:"hold_id"`
 
 	// Items The reserved amounts.
 	Items []HeldItem `json:"items"`
@@ -1859,8 +1859,8 @@ type HoldAnswer struct {
 	// Status A hold that was captured in part and then released is `captured`. A hold that was captured in part and then expired is `expired`.
 	Status HoldStatus `json:"status"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // HoldList A page of holds.
@@ -1892,8 +1892,8 @@ type HoldRequest struct {
 	// DryRun Return the result and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// HoldID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	HoldID ID `json:"hold_id"`
+	// HoldID The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	HoldID Name `json:"hold_id"`
 
 	// Items Each meter may appear once.
 	Items Items `json:"items"`
@@ -1904,8 +1904,8 @@ type HoldRequest struct {
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 
 	// TTLSeconds Seconds from now; an hour by default, a day at most.
 	TTLSeconds TTLSeconds `json:"ttl_seconds,omitempty,omitzero"`
@@ -1987,8 +1987,8 @@ type KeyRequest struct {
 	// Scopes The scopes of the key.
 	Scopes []KeyScope `json:"scopes"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant,omitempty,omitzero"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant,omitempty,omitzero"`
 }
 
 // KeyRotation The time for which the previous secrets still work.
@@ -2087,8 +2087,8 @@ type LastVerification struct {
 	// Status The status as in Verification.
 	Status LastVerificationStatus `json:"status"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant,omitempty,omitzero"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant,omitempty,omitzero"`
 
 	// VerificationID An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	VerificationID ID `json:"verification_id"`
@@ -2156,8 +2156,8 @@ type LeaseRequest struct {
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 
 	// TTLSeconds How long the lease lasts. The default is that of the limit: the period of its rate, or 60 seconds.
 	TTLSeconds LeaseTTL `json:"ttl_seconds,omitempty,omitzero"`
@@ -2369,8 +2369,8 @@ type LimitMatch struct {
 	// Route A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest.
 	Route RoutePattern `json:"route,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant,omitempty,omitzero"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant,omitempty,omitzero"`
 }
 
 // LimitMode `shadow` counts the requests that the limit would deny, and denies none. The default is `enforce`.
@@ -2552,8 +2552,8 @@ type LimitShadowSpan struct {
 
 // LimitShadowTenant One of the tenants with the most requests that the limit would have denied.
 type LimitShadowTenant struct {
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 
 	// WouldDeny The tenant's granted requests that the limit would have denied.
 	WouldDeny int64 `json:"would_deny"`
@@ -2760,6 +2760,9 @@ type Method = string
 // Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1. The cap of a subject does not bound it: the tenant's units pay, and the subject's balance records the use beyond its cap as its overage.
 type Mode string
 
+// Name The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+type Name = string
+
 // CreatedKey A key with its secret, which is shown only this time.
 type CreatedKey struct {
 	// CreatedAt The instant of creation.
@@ -2837,8 +2840,8 @@ type Operation struct {
 	// OperationID The id of the operation.
 	OperationID string `json:"operation_id"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // Overage Whether use may exceed the remainder; by default it may not.
@@ -3068,8 +3071,8 @@ type PortalSessionRequest struct {
 	// Examples: https://app.example.com/billing
 	ReturnURL string `json:"return_url,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // Position The balance after the grant.
@@ -3152,8 +3155,8 @@ type RefundAnswer struct {
 	// RefundOfAt The time of the refunded operation. Absent in replayed answers of earlier versions.
 	RefundOfAt time.Time `json:"refund_of_at,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // RefundRequest The operation to refund, in whole or in part.
@@ -3179,8 +3182,8 @@ type RefundRequest struct {
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
 	Reason Reason `json:"reason,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // RefundedItem The units that were refunded for an item.
@@ -3220,8 +3223,8 @@ type RefusedTenant struct {
 	// N The number of the tenant's refused requests.
 	N int64 `json:"n"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // ReleaseRequest A hold to release.
@@ -3232,8 +3235,8 @@ type ReleaseRequest struct {
 	// OnExpired What happens to units whose grant has ended. With `forfeit`, the default, they expire at once. With `regrant`, they are granted again. If they were part of an allowance, the new grant ends with the period; otherwise it has no end.
 	OnExpired OnExpired `json:"on_expired,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // ResetAnswer The result of a reset.
@@ -3256,8 +3259,8 @@ type ResetRequest struct {
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
 	Subject Subject `json:"subject,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant,omitempty,omitzero"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant,omitempty,omitzero"`
 }
 
 // Roll A roll closes due periods of unused balances.
@@ -3490,8 +3493,8 @@ type Statement struct {
 	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 
 	// Used A number of units, in the meter's smallest unit.
 	Used Count `json:"used"`
@@ -3648,8 +3651,8 @@ type Tenant struct {
 	// Status Requests of a suspended tenant are refused with 403. Its balances stay.
 	Status TenantStatus `json:"status"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone"`
@@ -3696,8 +3699,8 @@ type TenantChange struct {
 	// Status Requests of a suspended tenant are refused with 403. Its balances stay.
 	Status TenantStatus `json:"status"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone"`
@@ -3729,8 +3732,8 @@ type TenantFeatures struct {
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // TenantList A page of tenants.
@@ -3888,8 +3891,8 @@ type UnreadBalance struct {
 	// Subject The subject; empty for the tenant itself.
 	Subject string `json:"subject,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant"`
 }
 
 // Usage The use in an hour, a day or a month.
@@ -3966,8 +3969,8 @@ type Verification struct {
 	// Status `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: the verification could not finish, or could not read everything; see `error`. `abandoned`: the process of the verification has died; start another one.
 	Status VerificationStatus `json:"status"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant,omitempty,omitzero"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant,omitempty,omitzero"`
 
 	// Totals Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum. The comparison is exact.
 	Totals []VerifiedMeter `json:"totals"`
@@ -4029,8 +4032,8 @@ type VerificationSummary struct {
 	// Status The status as in Verification.
 	Status VerificationSummaryStatus `json:"status"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant,omitempty,omitzero"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant,omitempty,omitzero"`
 
 	// Unread The number of balances that could not be read.
 	Unread int64 `json:"unread"`
@@ -4154,8 +4157,8 @@ type WebhookRequest struct {
 	// Status A paused webhook gets no events.
 	Status WebhookStatus `json:"status,omitempty,omitzero"`
 
-	// Tenant An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
-	Tenant ID `json:"tenant,omitempty,omitzero"`
+	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
+	Tenant Name `json:"tenant,omitempty,omitzero"`
 
 	// Types The types of events that are sent.
 	Types []EventType `json:"types"`

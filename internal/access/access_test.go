@@ -154,7 +154,7 @@ func TestCreate_Faults(t *testing.T) {
 	for field, n := range map[string]New{
 		"name":   {Scopes: []string{"use"}},
 		"scopes": {Name: "n", Scopes: []string{"write"}},
-		"tenant": {Name: "n", Scopes: []string{"use"}, Tenant: "{a}"},
+		"tenant": {Name: "n", Scopes: []string{"use"}, Tenant: "<a>"},
 	} {
 		_, err := n.check()
 		assert.True(t, isFault(err, field), "%s: %v", field, err)

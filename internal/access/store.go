@@ -61,7 +61,7 @@ func Members() []body.Member[New] {
 		body.Required("scopes", func(d *body.Document, n *New) {
 			body.ReadList(d, &n.Scopes, 1, len(ScopeNames()), func(d *body.Document, s *string) { *s = d.Word(ScopeNames()...) })
 		}),
-		body.Optional("tenant", func(d *body.Document, n *New) { n.Tenant = d.ID() }),
+		body.Optional("tenant", func(d *body.Document, n *New) { n.Tenant = d.Name() }),
 		body.Optional("expires_at", func(d *body.Document, n *New) { n.ExpiresAt = d.Instant() }),
 	}
 }
@@ -88,8 +88,8 @@ func (n *New) check() (Scope, error) {
 	if !ok {
 		faults.Add("scopes", "must have one or more of "+strings.Join(ScopeNames(), ", "))
 	}
-	if n.Tenant != "" && !bound.ID(n.Tenant) {
-		faults.Add("tenant", bound.MustBeID)
+	if n.Tenant != "" && !bound.Name(n.Tenant) {
+		faults.Add("tenant", bound.MustBeName)
 	}
 	if faults != nil {
 		return 0, errcode.Invalid(faults...)

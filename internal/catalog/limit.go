@@ -166,10 +166,13 @@ func (m *Match) check(c *check.Checker) {
 	if c.Has("route", m.Route != "") {
 		checkPattern(c, "route", m.Route)
 	}
-	for _, ref := range []reference{{"meter", m.Meter}, {"plan", m.Plan}, {"tenant", m.Tenant}} {
+	for _, ref := range []reference{{"meter", m.Meter}, {"plan", m.Plan}} {
 		if c.Has(ref.field, ref.id != "") {
 			c.ID(ref.field, ref.id)
 		}
+	}
+	if c.Has("tenant", m.Tenant != "") {
+		c.Name("tenant", m.Tenant)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestLimit_FaultsByField(t *testing.T) {
 		"six dimensions":            {func(l *Limit) { l.Per = []string{"tenant", "subject", "route", "ip", "a", "b"} }, "per", "1 to 4"},
 		"** within a route":         {func(l *Limit) { l.Match.Route = "/a/**/b" }, "match.route", "** at its end"},
 		"a line end in a route":     {func(l *Limit) { l.Match.Route = "/a\nb" }, "match.route", "printable"},
-		"a tenant that is no id":    {func(l *Limit) { l.Match.Tenant = "{acme}" }, "match.tenant", "must match"},
+		"a tenant that is no id":    {func(l *Limit) { l.Match.Tenant = "<acme>" }, "match.tenant", "must be 1 to 255"},
 		"a rate that is missing":    {func(l *Limit) { l.Rate = "" }, "rate", "60/s"},
 		"NaN as a rate":             {func(l *Limit) { l.Rate = "NaN/s" }, "rate", "60/s"},
 		"a negative rate":           {func(l *Limit) { l.Rate = "-5/s" }, "rate", "60/s"},

@@ -63,7 +63,7 @@ type TenantFacts struct {
 // Check returns all faults of t.
 func (t *Tenant) Check(given body.Given) []body.Fault {
 	c := check.Checker{Given: given}
-	c.ID("tenant", t.ID)
+	c.Name("tenant", t.ID)
 	c.ID("plan", t.Plan)
 	if c.Has("anchor", !t.Anchor.IsZero()) {
 		c.Instant("anchor", t.Anchor)

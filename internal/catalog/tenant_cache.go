@@ -169,7 +169,7 @@ func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
 // read reads a tenant, in one query with other tenants that concurrent requests need. If PostgreSQL does not answer
 // and the cache has an old entry, it returns that entry.
 func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, now time.Time) (TenantFacts, error) {
-	if !bound.ID(id) {
+	if !bound.Name(id) {
 		return TenantFacts{}, notFound(kindTenant, id)
 	}
 	if entry.known && (now.UnixNano() < c.away.Load() || c.store.db.Away() != nil) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -145,7 +146,7 @@ func (v *LimitVerdict) pass() { v.Allowed, v.Never, v.RetryAfter, v.Banned = tru
 // chargeOnce charges under a key. Before the charge it stores a fingerprint of the request with "?" under the key.
 // Afterwards it stores the fingerprint with "=" and the id of the charge.
 func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenantFacts) (Charged, error) {
-	name, fingerprint := "rl:{"+req.Tenant+"}once:"+rule.Dimension("key", req.Key), req.fingerprint()
+	name, fingerprint := onceKey(req.Tenant, rule.Dimension("key", req.Key)), req.fingerprint()
 	held, first := g.once.Claim(ctx, name, fingerprint+"?", chargeKeyWait)
 	if !first {
 		return g.chargeAgain(ctx, req, facts, held, fingerprint)
@@ -288,5 +289,8 @@ func (g *Gate) ParseCharge(id string) (*Charge, error) {
 	if err != nil {
 		return nil, &errcode.Error{Code: errcode.NotFound, Detail: "no such charge"}
 	}
-	return &Charge{receipt: receipt, issued: issued, name: "rl:{" + receipt.Tenant + "}once:" + name}, nil
+	return &Charge{receipt: receipt, issued: issued, name: onceKey(receipt.Tenant, name)}, nil
 }
+
+// onceKey returns the Redis key of a name that a tenant uses once. It is in the slot of the tenant's buckets.
+func onceKey(tenant, name string) string { return "rl:{" + bound.Tag(tenant) + "}once:" + name }

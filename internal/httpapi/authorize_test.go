@@ -323,8 +323,8 @@ func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 		header, value string
 	}{
 		{forwarded.HeaderTenant, ""},
-		{forwarded.HeaderTenant, "a/b"},
-		{forwarded.HeaderTenant, strings.Repeat("t", 129)},
+		{forwarded.HeaderTenant, "a%b"},
+		{forwarded.HeaderTenant, strings.Repeat("t", 256)},
 		{forwarded.HeaderMeter, ""},
 		{forwarded.HeaderMeter, "{x}"},
 		{forwarded.HeaderAmount, "0"},

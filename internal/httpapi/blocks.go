@@ -11,7 +11,7 @@ import (
 )
 
 // blockValueMax is the maximum length of a blocked id or address prefix, in bytes.
-const blockValueMax = 128
+const blockValueMax = bound.MaxName
 
 // putBlock creates or replaces a block.
 func (s *Server) putBlock(rc *request) error {
@@ -67,7 +67,7 @@ func (s *Server) deleteBlock(rc *request) error {
 // an id or a prefix: the catalogue checks ids and prefixes. In the path, a prefix such as 10.0.0.0/8 is one segment
 // with an escaped slash, or two segments.
 func (rc *request) blockParameters() (block.Block, error) {
-	b := block.Block{Kind: rc.parameter("kind"), Value: rc.parameter("value"), Tenant: rc.query.id("tenant")}
+	b := block.Block{Kind: rc.parameter("kind"), Value: rc.parameter("value"), Tenant: rc.query.name("tenant")}
 	switch b.Kind {
 	case block.KindTenant, block.KindSubject, block.KindIP:
 	default:

@@ -15,8 +15,8 @@ const chargeIDMax = 4096
 
 func chargeMembers() []body.Member[gate.ChargeRequest] {
 	return []body.Member[gate.ChargeRequest]{
-		body.Required("tenant", func(d *body.Document, r *gate.ChargeRequest) { r.Tenant = d.ID() }),
-		body.Optional("subject", func(d *body.Document, r *gate.ChargeRequest) { r.Subject = d.ID() }),
+		body.Required("tenant", func(d *body.Document, r *gate.ChargeRequest) { r.Tenant = d.Name() }),
+		body.Optional("subject", func(d *body.Document, r *gate.ChargeRequest) { r.Subject = d.Name() }),
 		body.Optional("route", func(d *body.Document, r *gate.ChargeRequest) { r.Route = d.Route() }),
 		body.Optional("ip", func(d *body.Document, r *gate.ChargeRequest) { r.IP = d.Address() }),
 		body.Optional("method", func(d *body.Document, r *gate.ChargeRequest) { r.Method = d.Method() }),

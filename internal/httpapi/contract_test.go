@@ -187,11 +187,12 @@ func TestContract_BoundsEqualCode(t *testing.T) {
 	}
 	passage := contract().Components.Parameters["QuotaAmountHeader"].Value.Schema.Value
 	assert.True(t, int64(*passage.Max) == bound.MaxAmount, "the amount of a passage: %v", *passage.Max)
-	for schema, matches := range map[string]func(string) bool{"Id": bound.ID, "Subject": bound.ID, "Route": bound.Route, "RoutePattern": bound.Route} {
+	for schema, matches := range map[string]func(string) bool{"Id": bound.ID, "Name": bound.Name, "Subject": bound.Name, "Route": bound.Route, "RoutePattern": bound.Route} {
 		pattern := regexp.MustCompile(schemas[schema].Value.Pattern)
 		for _, s := range []string{
 			"", "a", "Z9", "a.b_c:d-e", "-a", ".a", "a b", " a", "a/b", "{a}", "é", "a\x00", "\x7f", "a\n",
-			strings.Repeat("x", 128), strings.Repeat("x", 129), strings.Repeat("x", 256), strings.Repeat("x", 257),
+			"_x", "auth0|5f7c8e", "ann@example.com", "gid://app/User/12", "a=b+c", "~!$&'()*,;[]^`}", "a.", "..", `a"b`, "a%2Fb", `a\b`, "a?b", "a#b", "a<b", "a>b",
+			strings.Repeat("x", 128), strings.Repeat("x", 129), strings.Repeat("x", 255), strings.Repeat("x", 256), strings.Repeat("x", 257),
 		} {
 			assert.True(t, pattern.MatchString(s) == matches(s),
 				"%s: %.20q (%d bytes) matches %s: %v", schema, s, len(s), pattern, pattern.MatchString(s))

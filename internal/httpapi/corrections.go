@@ -13,7 +13,7 @@ import (
 
 func refundMembers() []body.Member[ledger.Refund] {
 	return []body.Member[ledger.Refund]{
-		body.Required("tenant", func(d *body.Document, r *ledger.Refund) { r.Tenant = d.ID() }),
+		body.Required("tenant", func(d *body.Document, r *ledger.Refund) { r.Tenant = d.Name() }),
 		body.Required("operation_id", func(d *body.Document, r *ledger.Refund) { r.OperationID = d.Key() }),
 		body.Optional("at", func(d *body.Document, r *ledger.Refund) { r.At = d.Instant() }),
 		body.Optional("amount", func(d *body.Document, r *ledger.Refund) { r.Amount = d.Amount() }),
@@ -42,7 +42,7 @@ func adjustmentMembers() []body.Member[ledger.Adjust] {
 		body.Required("meter", func(d *body.Document, a *ledger.Adjust) { a.Meter = d.ID() }),
 		body.Required("amount", func(d *body.Document, a *ledger.Adjust) { a.Amount = d.Difference() }),
 		body.Required("reason", func(d *body.Document, a *ledger.Adjust) { a.Reason = d.Prose(1, reasonMax) }),
-		body.Optional("subject", func(d *body.Document, a *ledger.Adjust) { a.Subject = d.ID() }),
+		body.Optional("subject", func(d *body.Document, a *ledger.Adjust) { a.Subject = d.Name() }),
 	}
 }
 

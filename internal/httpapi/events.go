@@ -121,7 +121,7 @@ func (s *Server) listDeliveries(rc *request) error {
 
 // listEvents answers with a page of events, oldest first.
 func (s *Server) listEvents(rc *request) error {
-	q := events.Query{Tenant: rc.query.id("tenant"), Type: rc.query.word("type", events.Types()...)}
+	q := events.Query{Tenant: rc.query.name("tenant"), Type: rc.query.word("type", events.Types()...)}
 	if after := rc.query.values.Get("after"); rc.query.values.Has("after") {
 		if _, ok := events.ParseID(after); !ok {
 			rc.query.faults.Add("after", "must be the event_id of an event")

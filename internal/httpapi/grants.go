@@ -18,8 +18,8 @@ func grantMembers() []body.Member[ledger.Grant] {
 		body.Required("meter", func(d *body.Document, g *ledger.Grant) { g.Meter = d.ID() }),
 		body.Required("amount", func(d *body.Document, g *ledger.Grant) { g.Amount = d.Amount() }),
 		body.Required("source", func(d *body.Document, g *ledger.Grant) { g.Source = ledger.Source(d.Word(sources...)) }),
-		body.Optional("subject", func(d *body.Document, g *ledger.Grant) { g.Subject = d.ID() }),
-		body.Optional("grant_id", func(d *body.Document, g *ledger.Grant) { g.GrantID = d.ID() }),
+		body.Optional("subject", func(d *body.Document, g *ledger.Grant) { g.Subject = d.Name() }),
+		body.Optional("grant_id", func(d *body.Document, g *ledger.Grant) { g.GrantID = d.Name() }),
 		body.Optional("priority", func(d *body.Document, g *ledger.Grant) {
 			priority := int32(d.Integer(0, int64(ledger.PriorityMax)))
 			g.Priority = &priority

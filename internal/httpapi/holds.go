@@ -16,10 +16,10 @@ const ttlMax = int64(ledger.HoldTTLMax / time.Second)
 
 func holdMembers(items []body.Member[ledger.Item]) []body.Member[ledger.Hold] {
 	return []body.Member[ledger.Hold]{
-		body.Required("tenant", func(d *body.Document, h *ledger.Hold) { h.Tenant = d.ID() }),
-		body.Required("hold_id", func(d *body.Document, h *ledger.Hold) { h.HoldID = d.ID() }),
+		body.Required("tenant", func(d *body.Document, h *ledger.Hold) { h.Tenant = d.Name() }),
+		body.Required("hold_id", func(d *body.Document, h *ledger.Hold) { h.HoldID = d.Name() }),
 		body.Required("items", func(d *body.Document, h *ledger.Hold) { readItems(d, &h.Items, items) }),
-		body.Optional("subject", func(d *body.Document, h *ledger.Hold) { h.Subject = d.ID() }),
+		body.Optional("subject", func(d *body.Document, h *ledger.Hold) { h.Subject = d.Name() }),
 		body.Optional("ttl_seconds", func(d *body.Document, h *ledger.Hold) { h.TTL = holdTTL(d) }),
 		body.Optional("metadata", func(d *body.Document, h *ledger.Hold) { h.Metadata = d.Metadata() }),
 	}
@@ -34,14 +34,14 @@ func captureMembers(items []body.Member[ledger.Item]) []body.Member[ledger.HoldC
 
 func releaseMembers() []body.Member[ledger.HoldChange] {
 	return []body.Member[ledger.HoldChange]{
-		body.Required("tenant", func(d *body.Document, h *ledger.HoldChange) { h.Tenant = d.ID() }),
+		body.Required("tenant", func(d *body.Document, h *ledger.HoldChange) { h.Tenant = d.Name() }),
 		body.Optional("on_expired", func(d *body.Document, h *ledger.HoldChange) { h.Return = returnPolicy(d) }),
 	}
 }
 
 func extendMembers() []body.Member[ledger.HoldChange] {
 	return []body.Member[ledger.HoldChange]{
-		body.Required("tenant", func(d *body.Document, h *ledger.HoldChange) { h.Tenant = d.ID() }),
+		body.Required("tenant", func(d *body.Document, h *ledger.HoldChange) { h.Tenant = d.Name() }),
 		body.Required("ttl_seconds", func(d *body.Document, h *ledger.HoldChange) { h.TTL = holdTTL(d) }),
 	}
 }

@@ -55,7 +55,7 @@ type verificationRequest struct{ tenant string }
 
 func verificationMembers() []body.Member[verificationRequest] {
 	return []body.Member[verificationRequest]{
-		body.Optional("tenant", func(d *body.Document, v *verificationRequest) { v.tenant = d.ID() }),
+		body.Optional("tenant", func(d *body.Document, v *verificationRequest) { v.tenant = d.Name() }),
 	}
 }
 
@@ -83,7 +83,7 @@ func (s *Server) startVerification(rc *request) error {
 
 // listVerifications answers with the verifications that clients started, the newest first.
 func (s *Server) listVerifications(rc *request) error {
-	q := verifier.Query{Tenant: rc.query.id("tenant")}
+	q := verifier.Query{Tenant: rc.query.name("tenant")}
 	q.Limit, q.Cursor = rc.query.page()
 	if err := rc.query.err(); err != nil {
 		return err

@@ -124,7 +124,7 @@ func (rc *request) ofKey(k *access.Key) error { return rc.ofTenant(k.Tenant) }
 // listAudit answers with a page of the audit log.
 func (s *Server) listAudit(rc *request) error {
 	q := auditlog.Query{
-		Tenant: rc.query.id("tenant"), Actor: rc.query.id("actor"), Action: rc.query.id("action"), From: rc.query.instant("from"), To: rc.query.instant("to"),
+		Tenant: rc.query.name("tenant"), Actor: rc.query.id("actor"), Action: rc.query.id("action"), From: rc.query.instant("from"), To: rc.query.instant("to"),
 	}
 	q.Limit, q.Cursor = rc.query.page()
 	if err := rc.query.err(); err != nil {

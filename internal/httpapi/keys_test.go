@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -48,7 +50,8 @@ func trials(tenant string, made belongings) map[string]trial {
 	nginx, envoy := forwarded, forwarded
 	nginx.path, envoy.path = "/v1/authorize/nginx", "/v1/authorize/envoy/x"
 	of := fmt.Sprintf(`{"tenant":%q}`, tenant)
-	path := "/v1/tenants/" + tenant
+	escaped, asked := url.PathEscape(tenant), url.QueryEscape(tenant)
+	path := "/v1/tenants/" + escaped
 	return map[string]trial{
 		"POST /v1/check":                                          {path: "/v1/check", body: item},
 		"POST /v1/check/batch":                                    {path: "/v1/check/batch", body: `{"checks":[` + item + `]}`},
@@ -93,16 +96,16 @@ func trials(tenant string, made belongings) map[string]trial {
 		"GET /v1/tenants/:tenant/gauges/:meter/entries":           {path: path + "/gauges/seats/entries"},
 		"GET /v1/tenants/:tenant/features":                        {path: path + "/features"},
 		"POST /v1/limits/:rule/reset":                             {path: "/v1/limits/slots/reset", body: of},
-		"GET /v1/limits/:rule/state":                              {path: "/v1/limits/slots/state?tenant=" + tenant},
-		"PUT /v1/limits/:rule/overrides/:tenant":                  {path: "/v1/limits/by-subject/overrides/" + tenant, body: `{"rate":"7/s"}`},
-		"GET /v1/limits/:rule/overrides/:tenant":                  {path: "/v1/limits/by-subject/overrides/" + tenant},
-		"DELETE /v1/limits/:rule/overrides/:tenant":               {path: "/v1/limits/by-subject/overrides/" + tenant},
-		"PUT /v1/limits/:rule/overrides/:tenant/:subject":         {path: "/v1/limits/by-subject/overrides/" + tenant + "/eve", body: `{"rate":"7/s"}`},
-		"GET /v1/limits/:rule/overrides/:tenant/:subject":         {path: "/v1/limits/by-subject/overrides/" + tenant + "/eve"},
-		"DELETE /v1/limits/:rule/overrides/:tenant/:subject":      {path: "/v1/limits/by-subject/overrides/" + tenant + "/eve"},
+		"GET /v1/limits/:rule/state":                              {path: "/v1/limits/slots/state?tenant=" + asked},
+		"PUT /v1/limits/:rule/overrides/:tenant":                  {path: "/v1/limits/by-subject/overrides/" + escaped, body: `{"rate":"7/s"}`},
+		"GET /v1/limits/:rule/overrides/:tenant":                  {path: "/v1/limits/by-subject/overrides/" + escaped},
+		"DELETE /v1/limits/:rule/overrides/:tenant":               {path: "/v1/limits/by-subject/overrides/" + escaped},
+		"PUT /v1/limits/:rule/overrides/:tenant/:subject":         {path: "/v1/limits/by-subject/overrides/" + escaped + "/eve", body: `{"rate":"7/s"}`},
+		"GET /v1/limits/:rule/overrides/:tenant/:subject":         {path: "/v1/limits/by-subject/overrides/" + escaped + "/eve"},
+		"DELETE /v1/limits/:rule/overrides/:tenant/:subject":      {path: "/v1/limits/by-subject/overrides/" + escaped + "/eve"},
 		"PUT /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve", body: of},
-		"GET /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve?tenant=" + tenant},
-		"DELETE /v1/blocks/:kind/:value":                          {path: "/v1/blocks/subject/eve?tenant=" + tenant},
+		"GET /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve?tenant=" + asked},
+		"DELETE /v1/blocks/:kind/:value":                          {path: "/v1/blocks/subject/eve?tenant=" + asked},
 		"POST /v1/verifications":                                  {path: "/v1/verifications", body: of},
 		"GET /v1/verifications/:verification_id":                  {path: "/v1/verifications/" + made.verification},
 		"POST /v1/keys":                                           {path: "/v1/keys", body: fmt.Sprintf(`{"name":"n","scopes":["use"],"tenant":%q}`, tenant)},
@@ -132,16 +135,20 @@ type belongings struct{ lease, charge, verification, key, webhook string }
 // furnish creates a tenant that owns one object of each kind. It returns the ids of these objects.
 func (s *service) furnish(tenant string) belongings {
 	s.t.Helper()
-	s.tenant(tenant)
+	escaped, rule := url.PathEscape(tenant), "of-"+tenant
+	if !bound.ID(rule) {
+		rule = fmt.Sprintf("of-%x", tenant)
+	}
+	s.tenant(escaped)
 	s.debit("paid", tenant, "calls", 1).want(200)
-	s.call("POST", "/v1/tenants/"+tenant+"/grants", `{"meter":"credits","amount":5,"source":"promo","grant_id":"g"}`, headerIdempotencyKey, "grant").want(201)
+	s.call("POST", "/v1/tenants/"+escaped+"/grants", `{"meter":"credits","amount":5,"source":"promo","grant_id":"g"}`, headerIdempotencyKey, "grant").want(201)
 	s.call("POST", "/v1/holds", fmt.Sprintf(`{"tenant":%q,"hold_id":"h","items":[{"meter":"calls","amount":1}]}`, tenant), headerIdempotencyKey, "hold").want(201)
 	var lease client.LeaseAnswer
 	s.call("POST", "/v1/leases", fmt.Sprintf(`{"tenant":%q,"rule":"slots"}`, tenant)).want(201).into(&lease)
 	s.call("PUT", "/v1/blocks/subject/eve", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(201)
-	s.call("PUT", "/v1/limits/by-subject/overrides/"+tenant, `{"rate":"6/s"}`).want(201)
-	s.call("PUT", "/v1/limits/by-subject/overrides/"+tenant+"/eve", `{"rate":"6/s"}`).want(201)
-	s.call("PUT", "/v1/limits/of-"+tenant, fmt.Sprintf(`{"per":["tenant"],"match":{"tenant":%q},"kind":"token_bucket","rate":"9/s"}`, tenant)).want(201)
+	s.call("PUT", "/v1/limits/by-subject/overrides/"+escaped, `{"rate":"6/s"}`).want(201)
+	s.call("PUT", "/v1/limits/by-subject/overrides/"+escaped+"/eve", `{"rate":"6/s"}`).want(201)
+	s.call("PUT", "/v1/limits/"+rule, fmt.Sprintf(`{"per":["tenant"],"match":{"tenant":%q},"kind":"token_bucket","rate":"9/s"}`, tenant)).want(201)
 	var charge client.ChargeAnswer
 	s.eventually("the limit is charged", func() bool {
 		s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(200).into(&charge)
@@ -321,7 +328,7 @@ func TestKeys_CreateListRotateRevoke(t *testing.T) {
 		`{"name":"n","scopes":[]}`:       "scopes",
 		`{"name":"n","scopes":["root"]}`: "scopes[0]",
 		`{"name":"n","scopes":["use"],"expires_at":"2001-01-01T00:00:00Z"}`: "expires_at",
-		`{"name":"n","scopes":["use"],"tenant":"{a}"}`:                      "tenant",
+		`{"name":"n","scopes":["use"],"tenant":"<a>"}`:                      "tenant",
 	} {
 		s.call("POST", "/v1/keys", body).refused(field)
 	}

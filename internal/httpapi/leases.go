@@ -15,8 +15,8 @@ import (
 func leaseMembers() []body.Member[gate.LeaseRequest] {
 	return []body.Member[gate.LeaseRequest]{
 		body.Required("rule", func(d *body.Document, r *gate.LeaseRequest) { r.Rule = d.ID() }),
-		body.Required("tenant", func(d *body.Document, r *gate.LeaseRequest) { r.Tenant = d.ID() }),
-		body.Optional("subject", func(d *body.Document, r *gate.LeaseRequest) { r.Subject = d.ID() }),
+		body.Required("tenant", func(d *body.Document, r *gate.LeaseRequest) { r.Tenant = d.Name() }),
+		body.Optional("subject", func(d *body.Document, r *gate.LeaseRequest) { r.Subject = d.Name() }),
 		body.Optional("route", func(d *body.Document, r *gate.LeaseRequest) { r.Route = d.Route() }),
 		body.Optional("ip", func(d *body.Document, r *gate.LeaseRequest) { r.IP = d.Address() }),
 		body.Optional("ttl_seconds", func(d *body.Document, r *gate.LeaseRequest) { r.TTL = leaseTTL(d) }),

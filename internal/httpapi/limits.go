@@ -32,7 +32,7 @@ func (s *Server) putLimit(rc *request) error {
 
 // getLimit answers with the rate limit in the path.
 func (s *Server) getLimit(rc *request) error {
-	explain, tenant, subject, plan := rc.query.word("explain", "1") != "", rc.query.id("tenant"), rc.query.id("subject"), rc.query.id("plan")
+	explain, tenant, subject, plan := rc.query.word("explain", "1") != "", rc.query.name("tenant"), rc.query.name("subject"), rc.query.id("plan")
 	if tenant != "" && !explain {
 		rc.query.faults.Add("tenant", "requires explain=1")
 	}
@@ -114,8 +114,8 @@ func planLimit(p *catalog.Plan, rule string) (l catalog.Limit, ok bool) {
 
 func resetMembers() []body.Member[gate.BucketRequest] {
 	return []body.Member[gate.BucketRequest]{
-		body.Optional("tenant", func(d *body.Document, r *gate.BucketRequest) { r.Tenant = d.ID() }),
-		body.Optional("subject", func(d *body.Document, r *gate.BucketRequest) { r.Subject = d.ID() }),
+		body.Optional("tenant", func(d *body.Document, r *gate.BucketRequest) { r.Tenant = d.Name() }),
+		body.Optional("subject", func(d *body.Document, r *gate.BucketRequest) { r.Subject = d.Name() }),
 		body.Optional("route", func(d *body.Document, r *gate.BucketRequest) { r.Route = d.Route() }),
 		body.Optional("ip", func(d *body.Document, r *gate.BucketRequest) { r.IP = d.Address() }),
 	}
@@ -147,7 +147,7 @@ func (s *Server) resetLimit(rc *request) error {
 func (s *Server) limitState(rc *request) error {
 	name := rc.parameter("rule")
 	q := &rc.query
-	req := gate.BucketRequest{Rule: name, Tenant: q.id("tenant"), Subject: q.id("subject"), Route: q.route("route"), IP: q.address("ip")}
+	req := gate.BucketRequest{Rule: name, Tenant: q.name("tenant"), Subject: q.name("subject"), Route: q.route("route"), IP: q.address("ip")}
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -229,24 +229,11 @@ func (s *Server) deleteLimit(rc *request) error {
 	return rc.sendNoContent(s.store.DeleteLimit(rc.ctx, rc.parameter("rule")))
 }
 
-// mustNotBePattern is the error text for an override whose tenant or subject contains a `*`.
-const mustNotBePattern = "must name one: an override has no wildcards; for several tenants use a limit with match and replaces"
-
 // overrideParameters returns the override that the path names. It refuses a key that is bound to another tenant.
 func (rc *request) overrideParameters() (override.Override, error) {
 	o := override.Override{Rule: rc.parameter("rule")}
 	var err error
 	subject := strings.HasSuffix(rc.Path(), "/:subject")
-	if names := []string{"tenant", "subject"}; rc.Request().Method == http.MethodPut {
-		if !subject {
-			names = names[:1]
-		}
-		for _, name := range names {
-			if strings.Contains(rc.parameter(name), "*") {
-				return o, body.Refuse(name, mustNotBePattern)
-			}
-		}
-	}
 	if o.Tenant, err = rc.idParameter("tenant"); err != nil {
 		return o, err
 	}

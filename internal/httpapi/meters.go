@@ -74,7 +74,7 @@ func gaugeMembers() []body.Member[gauge.Change] {
 
 // gaugeParameters returns the tenant, the meter and the subject of the gauge in the path and the query.
 func (rc *request) gaugeParameters() (gauge.Key, error) {
-	k := gauge.Key{Tenant: rc.tenant, Meter: rc.parameter("meter"), Subject: rc.query.id("subject")}
+	k := gauge.Key{Tenant: rc.tenant, Meter: rc.parameter("meter"), Subject: rc.query.name("subject")}
 	return k, rc.query.err()
 }
 

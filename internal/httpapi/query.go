@@ -71,6 +71,10 @@ func (q *query) integer(name string, low, high, absent int64) int64 {
 // id returns the value of a query parameter that must be an id, or the empty string if the parameter is not given.
 func (q *query) id(name string) string { return q.text(name, bound.ID, bound.MustBeID) }
 
+// name returns the value of a query parameter that must be the id of a tenant or a subject, or the empty string if the
+// parameter is not given.
+func (q *query) name(name string) string { return q.text(name, bound.Name, bound.MustBeName) }
+
 // requiredID is like id, except that it records a fault if the parameter is not given.
 func (q *query) requiredID(name string) string {
 	if !q.values.Has(name) {

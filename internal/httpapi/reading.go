@@ -23,7 +23,7 @@ const (
 
 // listBalances answers with all balances of a tenant.
 func (s *Server) listBalances(rc *request) error {
-	subject, at := rc.query.id("subject"), rc.query.instant("as_of")
+	subject, at := rc.query.name("subject"), rc.query.instant("as_of")
 	if err := rc.query.err(); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Server) listBalances(rc *request) error {
 // getBalance answers with the balance of the meter in the path.
 func (s *Server) getBalance(rc *request) error {
 	meter := rc.parameter("meter")
-	subject, at := rc.query.id("subject"), rc.query.instant("as_of")
+	subject, at := rc.query.name("subject"), rc.query.instant("as_of")
 	if err := rc.query.err(); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func balanceOf(b *ledger.Balance) client.Balance {
 func (s *Server) listEntries(rc *request) error {
 	kinds := answers.Map(ledger.EntryKinds(), func(k *ledger.EntryKind) string { return string(*k) })
 	q := history.EntryQuery{
-		Tenant: rc.tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject"), Kind: ledger.EntryKind(rc.query.word("kind", kinds...)),
+		Tenant: rc.tenant, Meter: rc.query.id("meter"), Subject: rc.query.name("subject"), Kind: ledger.EntryKind(rc.query.word("kind", kinds...)),
 		From: rc.query.instant("from"), To: rc.query.instant("to"),
 		Order: history.Order(rc.query.word("order", string(history.OldestFirst), string(history.NewestFirst))),
 	}

@@ -140,8 +140,15 @@ func (rc *request) parameter(name string) string {
 // idParameter returns a path parameter. It returns an error unless the parameter is a valid id.
 func (rc *request) idParameter(name string) (string, error) {
 	value := rc.parameter(name)
-	if !bound.ID(value) {
-		return "", body.Refuse(name, bound.MustBeID)
+	switch name {
+	case "tenant", "subject", "grant_id", "hold_id":
+		if !bound.Name(value) {
+			return "", body.Refuse(name, "%s", bound.MustBeName)
+		}
+	default:
+		if !bound.ID(value) {
+			return "", body.Refuse(name, "%s", bound.MustBeID)
+		}
 	}
 	return value, nil
 }

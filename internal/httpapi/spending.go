@@ -66,9 +66,9 @@ func requireDemand(r *gate.Request, field string) error {
 // demandMembers returns the members that a check, a consume and a debit all have.
 func demandMembers(items []body.Member[ledger.Item]) []body.Member[gate.Request] {
 	return []body.Member[gate.Request]{
-		body.Required("tenant", func(d *body.Document, r *gate.Request) { r.Tenant = d.ID() }),
+		body.Required("tenant", func(d *body.Document, r *gate.Request) { r.Tenant = d.Name() }),
 		body.Required("items", func(d *body.Document, r *gate.Request) { readItems(d, &r.Items, items) }),
-		body.Optional("subject", func(d *body.Document, r *gate.Request) { r.Subject = d.ID() }),
+		body.Optional("subject", func(d *body.Document, r *gate.Request) { r.Subject = d.Name() }),
 	}
 }
 

@@ -26,7 +26,7 @@ func (s *Server) getStatement(rc *request) error {
 	if err != nil {
 		return err
 	}
-	subject, format := rc.query.id("subject"), rc.query.word("format", "json", "csv")
+	subject, format := rc.query.name("subject"), rc.query.word("format", "json", "csv")
 	if err := rc.query.err(); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Server) statementNamed(name string) (func(ctx context.Context, tenant, 
 
 // listStatements answers with a page of the statements of a tenant, one for each period.
 func (s *Server) listStatements(rc *request) error {
-	q := history.StatementQuery{Tenant: rc.tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject")}
+	q := history.StatementQuery{Tenant: rc.tenant, Meter: rc.query.id("meter"), Subject: rc.query.name("subject")}
 	q.Limit, q.Cursor = rc.query.page()
 	if err := rc.query.err(); err != nil {
 		return err
@@ -125,7 +125,7 @@ func prefersCSV(accept []string) bool {
 // usage answers with the use of one balance per hour, day or month.
 func (s *Server) usage(rc *request) error {
 	q := history.UsageQuery{
-		Tenant: rc.tenant, Meter: rc.query.requiredID("meter"), Subject: rc.query.id("subject"), From: rc.query.requiredInstant("from"),
+		Tenant: rc.tenant, Meter: rc.query.requiredID("meter"), Subject: rc.query.name("subject"), From: rc.query.requiredInstant("from"),
 		To: rc.query.requiredInstant("to"), Zone: rc.query.zone("timezone"),
 	}
 	q.Step = history.UsageStep(rc.query.word("by", string(history.UsageByHour), string(history.UsageByDay), string(history.UsageByMonth)))

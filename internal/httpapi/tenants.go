@@ -107,7 +107,7 @@ func (s *Server) listTenants(rc *request) error {
 			q.Metadata[member] = values[0]
 		}
 	}
-	if page.Prefix = rc.query.id("prefix"); page.Prefix != "" && q.Filters() {
+	if page.Prefix = rc.query.name("prefix"); page.Prefix != "" && q.Filters() {
 		rc.query.faults.Add("prefix", "must not be given together with plan, status, metadata, near, meter or sort=remaining")
 	}
 	if err = cmp.Or(err, rc.query.err()); err != nil {

@@ -80,7 +80,7 @@ func (a *Adjust) Validate() error {
 	if !bound.Difference(a.Amount) {
 		return errcode.Errorf(errcode.InvalidArgument, "amount", bound.MustBeDifference)
 	}
-	return FirstOf(validKey(a.Key), ValidateID("tenant", a.Tenant), ValidateID("meter", a.Meter), ValidateSubject(a.Subject), validReason(a.Reason))
+	return FirstOf(validKey(a.Key), ValidateName("tenant", a.Tenant), ValidateID("meter", a.Meter), ValidateSubject(a.Subject), validReason(a.Reason))
 }
 
 func (a *Adjust) decide(b *Batch, c *Call) error {

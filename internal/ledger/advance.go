@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -343,7 +344,7 @@ func allowanceID(start time.Time) string {
 func instantID(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z") }
 
 // systemID returns the id of an operation that the ledger makes by itself. A decision, a roll and a retry create the
-// same id for the same event. The character § cannot occur in a client's key.
+// same id for the same event. The character § cannot occur in a client's key. Two events of a tenant have different ids.
 func systemID(event string, k BalanceKey, which string) string {
-	return "§" + event + "/" + k.Meter + "/" + k.Subject + "/" + which
+	return "§" + event + "/" + bound.Join(k.Meter, k.Subject, which)
 }

@@ -55,7 +55,7 @@ func (r *CheckResult) RefusalOf(d *Debit) *errcode.Error {
 
 // Validate returns the first fault as an *errcode.Error.
 func (q *CheckRequest) Validate() error {
-	if e := FirstOf(ValidateID("tenant", q.Tenant), ValidateSubject(q.Subject)); e != nil {
+	if e := FirstOf(ValidateName("tenant", q.Tenant), ValidateSubject(q.Subject)); e != nil {
 		return e
 	}
 	return ValidateItems(q.Items)

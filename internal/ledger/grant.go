@@ -141,12 +141,12 @@ func (g *Grant) fingerprint() [16]byte {
 
 // Validate implements Operation. It cuts instants to PostgreSQL's resolution.
 func (g *Grant) Validate() error {
-	e := FirstOf(validKey(g.Key), ValidateID("tenant", g.Tenant), ValidateID("meter", g.Meter), ValidateSubject(g.Subject), validAmount("amount", g.Amount))
+	e := FirstOf(validKey(g.Key), ValidateName("tenant", g.Tenant), ValidateID("meter", g.Meter), ValidateSubject(g.Subject), validAmount("amount", g.Amount))
 	switch {
 	case e != nil:
 		return e
-	case g.GrantID != "" && !bound.ID(g.GrantID):
-		return ValidateID("grant_id", g.GrantID)
+	case g.GrantID != "" && !bound.Name(g.GrantID):
+		return ValidateName("grant_id", g.GrantID)
 	case ownGrantID(g.GrantID):
 		return errcode.Errorf(errcode.InvalidArgument, "grant_id", "must not begin with %q or %q, and must not be %q or %q with %d hexadecimal digits: these ids are reserved for the ledger",
 			prefixAllowance, prefixRollover, prefixAdjustment, prefixRegrant, 2*derivedBytes)

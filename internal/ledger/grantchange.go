@@ -80,7 +80,7 @@ func (x *GrantChange) Validate() error {
 		e = ValidateID("meter", x.Meter)
 	}
 	x.ExpiresAt = period.Micros(x.ExpiresAt)
-	return FirstOf(e, validKey(x.Key), ValidateID("tenant", x.Tenant), ValidateID("grant_id", x.GrantID), ValidateInstant("expires_at", x.ExpiresAt), validReason(x.Reason))
+	return FirstOf(e, validKey(x.Key), ValidateName("tenant", x.Tenant), ValidateName("grant_id", x.GrantID), ValidateInstant("expires_at", x.ExpiresAt), validReason(x.Reason))
 }
 
 func (x *GrantChange) decide(b *Batch, c *Call) error {

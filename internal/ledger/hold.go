@@ -171,7 +171,7 @@ func (h *Hold) Validate() error {
 	if e := validSpending(h.Key, h.Tenant, h.Subject, h.Items); e != nil {
 		return e
 	}
-	return FirstOf(ValidateID("hold_id", h.HoldID), validTTL(h.TTL))
+	return FirstOf(ValidateName("hold_id", h.HoldID), validTTL(h.TTL))
 }
 
 func validTTL(ttl time.Duration) *errcode.Error {

@@ -68,7 +68,7 @@ func (h *HoldChange) fingerprint() [16]byte {
 
 // Validate implements Operation.
 func (h *HoldChange) Validate() error {
-	if e := FirstOf(validKey(h.Key), ValidateID("tenant", h.Tenant), ValidateID("hold_id", h.HoldID), validReturn(h.Return)); e != nil {
+	if e := FirstOf(validKey(h.Key), ValidateName("tenant", h.Tenant), ValidateName("hold_id", h.HoldID), validReturn(h.Return)); e != nil {
 		return e
 	}
 	switch {

@@ -99,7 +99,7 @@ func (r *Refund) fingerprint() [16]byte {
 
 // Validate implements Operation.
 func (r *Refund) Validate() error {
-	if e := FirstOf(validKey(r.Key), ValidateID("tenant", r.Tenant), validKeyIn("operation_id", r.OperationID), validReturn(r.Return),
+	if e := FirstOf(validKey(r.Key), ValidateName("tenant", r.Tenant), validKeyIn("operation_id", r.OperationID), validReturn(r.Return),
 		validFreeText("reason", r.Reason), ValidateInstant("at", r.At)); e != nil {
 		return e
 	}

@@ -39,11 +39,19 @@ func validAmount(field string, n int64) *errcode.Error {
 	return nil
 }
 
-// ValidateID returns nil if s can name a tenant, meter, plan, grant, hold or rule. Otherwise it returns an error for
-// field.
+// ValidateID returns nil if s can be the id of an object of the catalogue. Otherwise it returns an error for field.
 func ValidateID(field, s string) *errcode.Error {
 	if !bound.ID(s) {
-		return errcode.Errorf(errcode.InvalidArgument, field, bound.MustBeID)
+		return errcode.Errorf(errcode.InvalidArgument, field, "%s", bound.MustBeID)
+	}
+	return nil
+}
+
+// ValidateName returns nil if s can be the id of a tenant, subject, grant or hold. Otherwise it returns an error for
+// field.
+func ValidateName(field, s string) *errcode.Error {
+	if !bound.Name(s) {
+		return errcode.Errorf(errcode.InvalidArgument, field, "%s", bound.MustBeName)
 	}
 	return nil
 }
@@ -53,12 +61,12 @@ func ValidateSubject(s string) *errcode.Error {
 	if s == "" {
 		return nil
 	}
-	return ValidateID("subject", s)
+	return ValidateName("subject", s)
 }
 
 // validSpending checks the fields that debits and holds have in common.
 func validSpending(key, tenant, subject string, items []Item) error {
-	if e := FirstOf(validKey(key), ValidateID("tenant", tenant), ValidateSubject(subject)); e != nil {
+	if e := FirstOf(validKey(key), ValidateName("tenant", tenant), ValidateSubject(subject)); e != nil {
 		return e
 	}
 	return ValidateItems(items)

@@ -256,8 +256,8 @@ func (l *Limiter) openLease(c *leaseCall) Lease {
 
 // check validates a request and returns the id and the TTL of its lease. The error is a *rule.FieldError.
 func (req *LeaseRequest) check() (LeaseID, time.Duration, error) {
-	if !bound.ID(req.Tenant) {
-		return LeaseID{}, 0, &rule.FieldError{Field: "tenant", Reason: bound.MustBeID}
+	if !bound.Name(req.Tenant) {
+		return LeaseID{}, 0, &rule.FieldError{Field: "tenant", Reason: bound.MustBeName}
 	}
 	if err := checkLeaseRule(req.Rule); err != nil {
 		return LeaseID{}, 0, err
@@ -265,8 +265,8 @@ func (req *LeaseRequest) check() (LeaseID, time.Duration, error) {
 	if !rule.IsDimension(req.Dimension) {
 		return LeaseID{}, 0, &rule.FieldError{Field: "dimension", Reason: "is not a result of Dimension"}
 	}
-	if req.Subject != "" && !bound.ID(req.Subject) {
-		return LeaseID{}, 0, &rule.FieldError{Field: "subject", Reason: bound.MustBeID}
+	if req.Subject != "" && !bound.Name(req.Subject) {
+		return LeaseID{}, 0, &rule.FieldError{Field: "subject", Reason: bound.MustBeName}
 	}
 	if n := len(req.Address); n != 0 && n != 4 && n != 16 {
 		return LeaseID{}, 0, &rule.FieldError{Field: "address", Reason: "must have 4 or 16 bytes"}

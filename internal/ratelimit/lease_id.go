@@ -148,7 +148,7 @@ func (id LeaseID) unsignedText() string {
 
 func appendParts(b []byte, parts ...string) []byte {
 	for _, part := range parts {
-		b = append(append(b, byte(len(part))), part...) // at most bound.MaxID
+		b = append(append(b, byte(len(part))), part...) // at most bound.MaxName, which fits
 	}
 	return b
 }
@@ -164,9 +164,10 @@ func readLeaseID(b []byte, n int) (id LeaseID, rest []byte, err error) {
 		if len(rest) == 0 || len(rest) <= int(rest[0]) {
 			return LeaseID{}, nil, errLeaseID
 		}
-		*part, rest = string(rest[1:1+rest[0]]), rest[1+int(rest[0]):]
+		end := 1 + int(rest[0])
+		*part, rest = string(rest[1:end]), rest[end:]
 	}
-	if len(rest) < nonceLen || !bound.ID(id.Tenant) || !bound.ID(id.Rule) || !rule.IsDimension(id.Dimension) {
+	if len(rest) < nonceLen || !bound.Name(id.Tenant) || !bound.ID(id.Rule) || !rule.IsDimension(id.Dimension) {
 		return LeaseID{}, nil, errLeaseID
 	}
 	copy(id.nonce[:], rest)

@@ -56,7 +56,7 @@ func (r *Receipt) Request(find func(id string) (*rule.Rule, *time.Location)) Req
 // Append appends the receipt to b.
 func (r *Receipt) Append(b []byte) []byte {
 	text := func(s string) {
-		b = append(b, byte(len(s))) // at most bound.MaxID
+		b = append(b, byte(len(s))) // at most bound.MaxName, which fits
 		b = append(b, s...)
 	}
 	text(r.Tenant)

@@ -190,8 +190,8 @@ func (c *charge) at(now int64) rule.Moment { return rule.Moment{Now: now, Zone: 
 
 // check validates a request and returns its query. The error is a *rule.FieldError.
 func (req Request) check(o rule.Op) (query, error) {
-	if !bound.ID(req.Tenant) {
-		return query{}, &rule.FieldError{Field: "tenant", Reason: bound.MustBeID}
+	if !bound.Name(req.Tenant) {
+		return query{}, &rule.FieldError{Field: "tenant", Reason: bound.MustBeName}
 	}
 	if n := len(req.Charges); n > MaxCharges {
 		return query{}, &rule.FieldError{Field: "charges", Reason: fmt.Sprintf("%d rules; at most %d", n, MaxCharges)}

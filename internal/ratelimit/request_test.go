@@ -26,9 +26,9 @@ func TestRequest_Check(t *testing.T) {
 		field string
 	}{
 		"no tenant":          {Request{}, "tenant"},
-		"tenant with braces": {Request{Tenant: "a}{b"}, "tenant"},
+		"tenant in brackets": {Request{Tenant: "a><b"}, "tenant"},
 		"tenant newline":     {Request{Tenant: "a\n"}, "tenant"},
-		"tenant of 129":      {Request{Tenant: strings.Repeat("a", 129)}, "tenant"},
+		"tenant of 256":      {Request{Tenant: strings.Repeat("a", 256)}, "tenant"},
 		"17 rules":           {Request{Tenant: "a", Charges: seventeen}, "charges"},
 		"no rule":            {Request{Tenant: "a", Charges: []Charge{{}}}, "charges[0].rule"},
 		"rule not compiled":  {Request{Tenant: "a", Charges: []Charge{{Rule: &rule.Rule{ID: "x"}}}}, "charges[0].rule"},
@@ -47,7 +47,7 @@ func TestRequest_Check(t *testing.T) {
 			assert.True(t, ok && field.Field == tc.field, "%s: %v; want an error on %s", name, err, tc.field)
 		}
 	}
-	ok := Request{Tenant: strings.Repeat("a", 128), Charges: append(seventeen[:15:15], Charge{Rule: limit, Dimension: rule.Dimension("x")})}
+	ok := Request{Tenant: strings.Repeat("a", 255), Charges: append(seventeen[:15:15], Charge{Rule: limit, Dimension: rule.Dimension("x")})}
 	assert.True(t, mustConsume(t, l, ok).Allowed, "16 rules are refused")
 	d := mustConsume(t, l, Request{Tenant: "a"})
 	assert.True(t, d.Allowed && len(d.Verdicts) == 0, "a request without rules: %+v", d)

@@ -107,7 +107,7 @@ func TestReset_RedisAway_ErrorWithinTheBudget(t *testing.T) {
 func TestBucket_Name_RefusesWhatIsNoBucket(t *testing.T) {
 	t.Parallel()
 	own := compile(t, rule.Spec{ID: "r", Rate: "1/s"})
-	for _, bad := range []rule.Bucket{{Tenant: "acme"}, {Rule: own}, {Tenant: "{acme}", Rule: own}, {Tenant: "acme", Rule: own, Dimension: "x"}, {Tenant: "acme", Rule: &rule.Rule{}}} {
+	for _, bad := range []rule.Bucket{{Tenant: "acme"}, {Rule: own}, {Tenant: "<acme>", Rule: own}, {Tenant: "acme", Rule: own, Dimension: "x"}, {Tenant: "acme", Rule: &rule.Rule{}}} {
 		_, err := bad.Name()
 		assert.Error(t, err, "%+v has a name", bad)
 	}

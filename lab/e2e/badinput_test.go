@@ -139,7 +139,7 @@ func TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys(t *testing.T) {
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/user", "", object{"per": []string{"tenant", "subject"}, "kind": "token_bucket", "rate": "1/day"})
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/route", "", object{"per": []string{"tenant", "route"}, "kind": "token_bucket", "rate": "1/day"})
 	in.limit(t, "each", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "900/day"})
-	hostile := []string{"a}{b", "{acme}", "a\nb", "a\r\nSET x 1", "a\x00b", "*", "rl:{acme}:user", strings.Repeat("x", 129), strings.Repeat("}{\n", 1<<18)}
+	hostile := []string{"<acme>", "a%7Db", "a\nb", "a\r\nSET x 1", "a\x00b", strings.Repeat("x", 256), strings.Repeat("}{\n", 1<<18)}
 	for i, name := range hostile {
 		for field, status := range map[string]int{"subject": http.StatusBadRequest, "tenant": http.StatusBadRequest} {
 			body := debitOf("acme", "api_calls", 1)
@@ -147,6 +147,15 @@ func TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys(t *testing.T) {
 			a, p := in.post(t, "POST", "/v1/consume", encode(t, body), "Idempotency-Key", fmt.Sprintf("k-%s-%d", field, i))
 			ok := a.status == status && p.Code == "invalid_argument" && len(p.Errors) == 1
 			assert.True(t, ok && (p.Errors[0].Field == field || p.Errors[0].Field == "body"), "%s %.20q: %.300s", field, name, a)
+		}
+	}
+	// Braces and stars are characters of ids as all others.
+	for i, name := range []string{"a}{b", "{acme}", "*", "rl:{acme}:user"} {
+		for field, status := range map[string]int{"subject": http.StatusOK, "tenant": http.StatusNotFound} {
+			body := debitOf("acme", "api_calls", 1)
+			body[field] = name
+			a, _ := in.post(t, "POST", "/v1/consume", encode(t, body), "Idempotency-Key", fmt.Sprintf("n-%s-%d", field, i))
+			assert.True(t, a.status == status, "%s %s: %.300s", field, name, a)
 		}
 	}
 	// A route may be any text. Each route has its own bucket.

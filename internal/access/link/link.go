@@ -52,7 +52,7 @@ type Link struct {
 // Members returns the members of the request body that creates a link.
 func Members() []body.Member[New] {
 	return []body.Member[New]{
-		body.Required("tenant", func(d *body.Document, n *New) { n.Tenant = d.ID() }),
+		body.Required("tenant", func(d *body.Document, n *New) { n.Tenant = d.Name() }),
 		body.Optional("expires_in_seconds", func(d *body.Document, n *New) {
 			n.ExpiresIn = time.Duration(d.Integer(1, int64(ExpiresMax/time.Second))) * time.Second
 		}),

@@ -65,7 +65,7 @@ func (b *Block) Check(given body.Given) []body.Fault {
 func (b *Block) CheckKey(c *check.Checker) {
 	switch b.Kind {
 	case KindTenant, KindSubject:
-		c.ID("value", b.Value)
+		c.Name("value", b.Value)
 	case KindIP:
 		if _, err := parsePrefix(b.Value); err != nil {
 			c.Require(false, "value", "%v", err)
@@ -74,7 +74,7 @@ func (b *Block) CheckKey(c *check.Checker) {
 		c.OneOf("kind", b.Kind, KindTenant, KindSubject, KindIP)
 	}
 	if b.Kind == KindSubject {
-		c.Require(!c.Has("tenant", b.Tenant != "") || bound.ID(b.Tenant), "tenant", bound.MustBeID)
+		c.Require(!c.Has("tenant", b.Tenant != "") || bound.Name(b.Tenant), "tenant", "%s", bound.MustBeName)
 	} else {
 		c.Require(b.Tenant == "", "tenant", "requires kind subject")
 	}
@@ -123,7 +123,7 @@ func (b *Block) Of() string {
 // ID returns the name of the block in announcements and diffs.
 func (b *Block) ID() string {
 	if b.Kind == KindSubject {
-		return b.Kind + " " + b.Tenant + "/" + b.Value
+		return b.Kind + " " + bound.Join(b.Tenant, b.Value)
 	}
 	return b.Kind + " " + b.Value
 }

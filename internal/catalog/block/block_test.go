@@ -46,12 +46,12 @@ func TestBlock_FaultsByField(t *testing.T) {
 		field string
 	}{
 		"no kind":               {Block{Value: "x"}, "kind"},
-		"a tenant with braces":  {Block{Kind: KindTenant, Value: "{acme}"}, "value"},
+		"a tenant in brackets":  {Block{Kind: KindTenant, Value: "<acme>"}, "value"},
 		"a tenant of a line":    {Block{Kind: KindTenant, Value: "a\nb"}, "value"},
 		"a tenant of 1 MB":      {Block{Kind: KindTenant, Value: strings.Repeat("x", 1<<20)}, "value"},
 		"a tenant's tenant":     {Block{Kind: KindTenant, Value: "a", Tenant: "b"}, "tenant"},
 		"a subject of nobody":   {Block{Kind: KindSubject, Value: "a"}, "tenant"},
-		"a subject of no id":    {Block{Kind: KindSubject, Value: "a", Tenant: "{b}"}, "tenant"},
+		"a subject of no id":    {Block{Kind: KindSubject, Value: "a", Tenant: "<b>"}, "tenant"},
 		"a subject of 1 MB":     {Block{Kind: KindSubject, Value: strings.Repeat("x", 1<<20), Tenant: "b"}, "value"},
 		"an address's tenant":   {Block{Kind: KindIP, Value: "192.0.2.1", Tenant: "b"}, "tenant"},
 		"no address":            {Block{Kind: KindIP, Value: "acme"}, "value"},

@@ -43,6 +43,11 @@ func (c *Checker) ID(field, id string) {
 	c.Require(bound.ID(id), field, bound.MustBeID)
 }
 
+// Name adds a fault unless name is a valid id of a tenant or a subject.
+func (c *Checker) Name(field, name string) {
+	c.Require(bound.Name(name), field, "%s", bound.MustBeName)
+}
+
 // Amount adds a fault unless n is an amount of at least low. It reports whether n is valid.
 func (c *Checker) Amount(field string, n, low int64) bool {
 	return c.Require(n >= low && n <= bound.MaxAmount, field, "%s", bound.MustBeInteger(low, bound.MaxAmount))

@@ -43,7 +43,7 @@ func (q *Query) begin() (meter, subject, last string, err error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(q.Cursor)
 	meter, subject, found := strings.Cut(string(raw), separator)
-	if err != nil || !found || !bound.ID(meter) || subject != "" && !bound.ID(subject) || q.Meter != "" && meter != q.Meter {
+	if err != nil || !found || !bound.ID(meter) || subject != "" && !bound.Name(subject) || q.Meter != "" && meter != q.Meter {
 		return "", "", "", errcode.Errorf(errcode.InvalidArgument, "cursor", "is an unknown cursor; it must be the next_cursor of the page before")
 	}
 	return meter, subject, last, nil
@@ -53,7 +53,7 @@ func (q *Query) begin() (meter, subject, last string, err error) {
 // never set. It also has the gauges of subjects that were set. If the plan no longer has a gauge, the list has it
 // while its value is above 0. The cost depends only on the size of the page and on the plan's allowances.
 func (s *Store) List(ctx context.Context, q Query) (page Page, err error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", q.Tenant)); e != nil {
 		return page, e
 	}
 	meter, subject, last, err := q.begin()

@@ -257,11 +257,11 @@ func (s *Store) Entries(ctx context.Context, k Key, before int64, limit int) (li
 }
 
 func (k *Key) validate() error {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", k.Tenant), ledger.ValidateID("meter", k.Meter)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", k.Tenant), ledger.ValidateID("meter", k.Meter)); e != nil {
 		return e
 	}
 	if k.Subject != "" {
-		if e := ledger.FirstOf(ledger.ValidateID("subject", k.Subject)); e != nil {
+		if e := ledger.FirstOf(ledger.ValidateName("subject", k.Subject)); e != nil {
 			return e
 		}
 	}

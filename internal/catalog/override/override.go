@@ -48,10 +48,14 @@ const mustBeFuture = "must be in the future"
 // Check returns all faults of o that can be found without the rule that it overrides.
 func (o *Override) Check(given body.Given) []body.Fault {
 	var faults body.Faults
-	for _, id := range []struct{ field, id string }{{"rule", o.Rule}, {"tenant", o.Tenant}, {"subject", o.Subject}} {
-		if !bound.ID(id.id) && (id.field != "subject" || id.id != "") {
-			faults.Add(id.field, bound.MustBeID)
-		}
+	if !bound.ID(o.Rule) {
+		faults.Add("rule", bound.MustBeID)
+	}
+	if !bound.Name(o.Tenant) {
+		faults.Add("tenant", bound.MustBeName)
+	}
+	if o.Subject != "" && !bound.Name(o.Subject) {
+		faults.Add("subject", bound.MustBeName)
 	}
 	if o.Burst < 0 || o.Burst > bound.MaxAmount || o.Burst == 0 && given.Has("burst") {
 		faults.Add("burst", bound.MustBeInteger(1, bound.MaxAmount))

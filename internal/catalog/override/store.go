@@ -5,7 +5,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -151,7 +150,7 @@ func (s *Store) List(ctx context.Context, rule string, p listing.Query) (list li
 	}
 	err = s.catalog.DB().View(ctx, "list overrides", func(ctx context.Context, tx pgx.Tx) error {
 		items, err := s.collect(ctx, tx, "ListOverrides", rule, tenant, subject, p.Limit+1, s.catalog.DB().Now(), p.Tenant)
-		list = listing.Cut(items, p, func(o *Override) string { return o.Tenant + "/" + o.Subject })
+		list = listing.Cut(items, p, func(o *Override) string { return bound.Join(o.Tenant, o.Subject) })
 		return err
 	})
 	return list, err
@@ -163,8 +162,8 @@ func parseCursor(cursor string) (tenant, subject string, ok bool) {
 		return "", "", true
 	}
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
-	tenant, subject, cut := strings.Cut(string(text), "/")
-	return tenant, subject, err == nil && cut && bound.ID(tenant) && (subject == "" || bound.ID(subject))
+	tenant, subject, cut := bound.Cut(string(text))
+	return tenant, subject, err == nil && cut && bound.Name(tenant) && (subject == "" || bound.Name(subject))
 }
 
 // note announces the change of an override, and records it in the audit log. The argument `before` is nil for a new

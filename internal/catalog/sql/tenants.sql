@@ -1,9 +1,9 @@
 -- name: SelectTenants
--- At most $2 tenants after $1 whose ids begin with $3, in order. In ids no character is greater than z, and { is the
--- character after z.
+-- At most $2 tenants after $1 whose ids begin with $3, in order. No character of an id is greater than ~, and
+-- chr(127) is the character after it.
 SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.features, t.version, t.created_at, t.updated_at
 FROM tenants t
-WHERE t.tenant_id > $1 AND t.tenant_id >= $3 AND t.tenant_id < $3 || '{'
+WHERE t.tenant_id > $1 AND t.tenant_id >= $3 AND t.tenant_id < $3 || chr(127)
 ORDER BY t.tenant_id
 LIMIT $2;
 

@@ -2,8 +2,10 @@ package balances
 
 import (
 	"context"
+	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
@@ -26,7 +28,7 @@ func (c *Cache) Reads(keys []ledger.BalanceKey, maxStale *time.Duration) *rediss
 	for i := range keys {
 		names[i] = redisKey(keys[i])
 	}
-	reads, err := redisstore.NewReads(keys[0].Tenant, names)
+	reads, err := redisstore.NewReads(bound.Tag(keys[0].Tenant), names)
 	if err != nil { // more keys than a check has items, or keys of two tenants
 		return nil
 	}
@@ -94,9 +96,14 @@ func (c *Cache) LookupReads(out []Cached, keys []ledger.BalanceKey, reads *redis
 }
 
 // redisKey returns the Redis key of a balance's copy. Its hash tag is the tenant, so that the copies of a tenant are
-// in the same slot as its limits.
+// in the same slot as its limits. Meters and subjects may have colons. Those of the meter are escaped, so the first
+// colon that is left ends it.
 func redisKey(k ledger.BalanceKey) string {
-	return "quota:{" + k.Tenant + "}:bal:" + k.Meter + ":" + k.Subject
+	meter := k.Meter
+	if strings.IndexByte(meter, ':') >= 0 {
+		meter = strings.ReplaceAll(meter, ":", "%3A")
+	}
+	return "quota:{" + bound.Tag(k.Tenant) + "}:bal:" + meter + ":" + k.Subject
 }
 
 func keyOf(c *ledger.BalanceCopy) ledger.BalanceKey {

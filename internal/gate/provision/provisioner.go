@@ -47,7 +47,7 @@ func New(c *catalog.Catalog, cfg Config) *Provisioner {
 // Plan returns the plan that the tenant id gets on its first use. ok is false if a first use cannot create the
 // tenant: p is nil, the default plan does not exist, or id is not valid.
 func (p *Provisioner) Plan(id string) (plan *catalog.Plan, ok bool) {
-	if p == nil || !bound.ID(id) {
+	if p == nil || !bound.Name(id) {
 		return nil, false
 	}
 	plan = p.catalog.Snapshot().Plans[p.cfg.Plan]

@@ -179,12 +179,17 @@ func Statement(s *history.Statement) client.Statement {
 	}
 }
 
-// StatementFile returns the file name of a CSV statement. It replaces each colon by a hyphen: ids may contain colons,
-// and some file systems do not allow them.
+// StatementFile returns the file name of a CSV statement. It replaces each character of the ids that some file systems do
+// not allow by a hyphen.
 func StatementFile(s *history.Statement) string {
 	name := "statement_" + s.Tenant + "_" + s.Meter
 	if s.Subject != "" {
 		name += "_" + s.Subject
 	}
-	return strings.ReplaceAll(name+"_"+s.Start.UTC().Format("20060102T150405Z"), ":", "-") + ".csv"
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("/:*|'`$&;!", r) {
+			return '-'
+		}
+		return r
+	}, name+"_"+s.Start.UTC().Format("20060102T150405Z")) + ".csv"
 }

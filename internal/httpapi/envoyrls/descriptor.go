@@ -74,8 +74,8 @@ func readDescriptor(c *gate.ChargeRequest, d *ratelimitv3.RateLimitDescriptor, r
 		}
 	}
 	if c.Tenant == "" {
-		if !bound.ID(req.GetDomain()) {
-			return invalid(path+".entries", "has no tenant, and the domain cannot name one: it %s", bound.MustBeID)
+		if !bound.Name(req.GetDomain()) {
+			return invalid(path+".entries", "has no tenant, and the domain cannot name one: it %s", bound.MustBeName)
 		}
 		c.Tenant = req.GetDomain()
 	}
@@ -102,10 +102,10 @@ func readEntry(c *gate.ChargeRequest, e *ratelimitv3.RateLimitDescriptor_Entry, 
 	switch e.GetKey() {
 	case "tenant":
 		given, c.Tenant = c.Tenant != "", value
-		valid(bound.ID(value), bound.MustBeID)
+		valid(bound.Name(value), bound.MustBeName)
 	case "subject", "user":
 		given, c.Subject = c.Subject != "", value
-		valid(bound.ID(value), bound.MustBeID)
+		valid(bound.Name(value), bound.MustBeName)
 	case "route":
 		given, c.Route = c.Route != "", value
 		valid(bound.Route(value), bound.MustBeRoute)

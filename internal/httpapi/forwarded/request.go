@@ -59,7 +59,7 @@ func (g *Gateway) Read(r *http.Request) (Request, error) {
 	h := headerReader{header: r.Header}
 	h.refuseUnknown()
 	req := Request{
-		Tenant: h.text(HeaderTenant, bound.ID, bound.MustBeID), Subject: h.text(HeaderSubject, bound.ID, bound.MustBeID),
+		Tenant: h.text(HeaderTenant, bound.Name, bound.MustBeName), Subject: h.text(HeaderSubject, bound.Name, bound.MustBeName),
 		Meter: h.text(HeaderMeter, bound.ID, bound.MustBeID), Amount: h.amount(HeaderAmount), Route: h.text(HeaderRoute, bound.Route, bound.MustBeRoute),
 	}
 	modes := []string{ModeConsume, ModeCheck, ModeLimit}

@@ -36,6 +36,9 @@ func (d *Document) valid(is func(string) bool, must string) string {
 // ID reads an id.
 func (d *Document) ID() string { return d.valid(bound.ID, bound.MustBeID) }
 
+// Name reads the id of a tenant, subject, grant or hold.
+func (d *Document) Name() string { return d.valid(bound.Name, bound.MustBeName) }
+
 // Key reads an idempotency key.
 func (d *Document) Key() string { return d.valid(bound.Key, bound.MustBeKey) }
 

@@ -3,6 +3,7 @@ package bound
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -15,8 +16,8 @@ const (
 	MustBeID = "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 )
 
-// ID reports whether s can be the id of a tenant, subject, meter, plan, grant, hold or rule. An id has no brace,
-// blank or control character. Ids are parts of Redis keys, where a brace would move the key to another slot.
+// ID reports whether s can be the id of a meter, plan, rule or feature. These ids are chosen by the people who write
+// the catalogue.
 func ID(s string) bool {
 	if len(s) < 1 || len(s) > MaxID {
 		return false
@@ -30,6 +31,68 @@ func ID(s string) bool {
 	}
 	return true
 }
+
+const (
+	// MaxName is the largest length of a name in bytes.
+	MaxName = 255
+
+	// MustBeName is the sentence for a value that Name refuses.
+	MustBeName = `must be 1 to 255 visible ASCII characters, not begin with a dot, and have none of " % \ ? # < >`
+)
+
+// Name reports whether s can be the id of a tenant, subject, grant or hold. Callers have these ids from other systems:
+// auth0|5f7c8e, ann@example.com, gid://app/User/12. Every ID is a Name. A Name has no percent sign, so it can be
+// escaped: see Tag.
+func Name(s string) bool {
+	if len(s) < 1 || len(s) > MaxName || s[0] == '.' {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; c < '!' || c > '~' || strings.IndexByte(`"%\?#<>`, c) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Join joins ids and names by slashes. Slashes in all of them but the last are escaped, so lists of one length that
+// differ give different texts.
+func Join(parts ...string) string {
+	escaped := slices.Clone(parts)
+	for i := range len(parts) - 1 {
+		if strings.IndexByte(parts[i], '/') >= 0 {
+			escaped[i] = strings.ReplaceAll(parts[i], "/", "%2F")
+		}
+	}
+	return strings.Join(escaped, "/")
+}
+
+// Cut returns the two parts that Join joined. ok is false if joined has no slash.
+func Cut(joined string) (first, last string, ok bool) {
+	first, last, ok = strings.Cut(joined, "/")
+	return strings.ReplaceAll(first, "%2F", "/"), last, ok
+}
+
+// Tag returns a name for use between the braces of a Redis key. A brace in the name would move the key to another slot.
+func Tag(name string) string {
+	if strings.IndexByte(name, '{') < 0 && strings.IndexByte(name, '}') < 0 {
+		return name
+	}
+	return braces.Replace(name)
+}
+
+// Untag returns the name of which Tag returned tag.
+func Untag(tag string) string {
+	if strings.IndexByte(tag, '%') < 0 {
+		return tag
+	}
+	return unbraces.Replace(tag)
+}
+
+var (
+	braces   = strings.NewReplacer("{", "%7B", "}", "%7D")
+	unbraces = strings.NewReplacer("%7B", "{", "%7D", "}")
+)
 
 const (
 	// MaxAmount is the largest amount: 2^53-1. JSON clients and Redis scripts compute with doubles, which represent

@@ -28,6 +28,33 @@ func TestID_MatchesItsSentence(t *testing.T) {
 	})
 }
 
+func TestName_VisibleASCIIWithoutEight_NoDotFirst(t *testing.T) {
+	t.Parallel()
+	for c := range 256 {
+		want := c > ' ' && c <= '~' && !strings.ContainsRune(`"%\?#<>`, rune(c))
+		assert.True(t, Name("x"+string([]byte{byte(c)})) == want, "x and %q", byte(c))
+		assert.True(t, Name(string([]byte{byte(c)})) == (want && c != '.'), "%q alone", byte(c))
+	}
+	assert.True(t, Name(strings.Repeat("/", MaxName)) && !Name(strings.Repeat("/", MaxName+1)) && !Name(""))
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`).Draw(t, "id")
+		require.True(t, ID(s) && Name(s), "each id is a name: %q", s)
+	})
+}
+
+func TestJoinAndTag_DifferentNames_DifferentTexts(t *testing.T) {
+	t.Parallel()
+	name := rapid.StringMatching(`[ab/{}:]{1,4}`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := [3]string{name.Draw(t, "a"), name.Draw(t, "a"), name.Draw(t, "a")}, [3]string{name.Draw(t, "b"), name.Draw(t, "b"), name.Draw(t, "b")}
+		require.True(t, (Join(a[:]...) == Join(b[:]...)) == (a == b), "%q and %q: %q", a, b, Join(a[:]...))
+		require.True(t, (Tag(a[0]) == Tag(b[0])) == (a[0] == b[0]), "%q and %q", a[0], b[0])
+		require.True(t, Untag(Tag(a[0])) == a[0] && !strings.ContainsAny(Tag(a[0]), "{}"), "%q", a[0])
+		first, last, ok := Cut(Join(a[:2]...))
+		require.True(t, ok && first == a[0] && last == a[1], "%q", a[:2])
+	})
+}
+
 func TestAmount_EndsAreIncluded(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64][2]bool{ // results of Amount and Difference

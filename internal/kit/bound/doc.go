@@ -1,10 +1,13 @@
-// Package bound has the bounds that all parts of the service share: the permitted forms of an id, an amount, an
+// Package bound has the bounds that all parts of the service share: the permitted forms of an id, a name, an amount, an
 // idempotency key, a route, metadata and the admin key.
 //
 // # Terms
 //
-//   - bound: a check (ID, Amount, Key, ...) and the sentence for a caller whose value fails the check (MustBeID,
+//   - bound: a check (ID, Name, Amount, Key, ...) and the sentence for a caller whose value fails the check (MustBeID,
 //     ...). The sentence follows the name of the field: "tenant must match ...".
+//
+//   - id: what names an object of the catalogue. name: what names a tenant, subject, grant or hold. The contract calls
+//     both an id.
 //
 // # Invariants
 //

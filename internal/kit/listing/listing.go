@@ -36,7 +36,7 @@ func (q Query) After() (string, error) {
 		faults.Add("limit", bound.MustBeInteger(1, Max))
 	}
 	id, err := base64.RawURLEncoding.DecodeString(q.Cursor)
-	if err != nil || len(id) > 0 && !bound.ID(string(id)) {
+	if err != nil || len(id) > 0 && !bound.Name(string(id)) {
 		faults.Add("cursor", MustBeCursor)
 	}
 	if faults != nil {

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -231,7 +232,8 @@ type Difference struct {
 
 // String returns the difference as one line.
 func (d Difference) String() string {
-	return fmt.Sprintf("%v: %s: journal says %s, stored is %s", Key{d.Tenant, d.Meter, d.Subject}, d.What, d.Want, d.Got)
+	k := Key{cmp.Or(d.Tenant, "all tenants"), d.Meter, d.Subject}
+	return fmt.Sprintf("%v: %s: journal says %s, stored is %s", k, d.What, d.Want, d.Got)
 }
 
 // Report is the result of a verification.
@@ -282,7 +284,7 @@ func (r *Report) conserve() {
 		shown.Partial = r.Unread > 0
 		r.Totals[meter] = shown
 		if in, out := t.sides(); !shown.Partial && in.Cmp(out) != 0 {
-			r.add(Key{Tenant: "*", Meter: meter}, "issued + refunded + adjusted = used + expired + remaining + held", in, out)
+			r.add(Key{Meter: meter}, "issued + refunded + adjusted = used + expired + remaining + held", in, out)
 		}
 	}
 }

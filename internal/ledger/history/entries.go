@@ -93,7 +93,7 @@ func (r *Reader) Entries(ctx context.Context, ask EntryQuery) (EntryPage, error)
 }
 
 func (ask *EntryQuery) validate() (start position, err error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", ask.Tenant), ledger.ValidateSubject(ask.Subject), pg.ValidLimit(ask.Limit), ledger.ValidateInstant("from", ask.From), ledger.ValidateInstant("to", ask.To)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", ask.Tenant), ledger.ValidateSubject(ask.Subject), pg.ValidLimit(ask.Limit), ledger.ValidateInstant("from", ask.From), ledger.ValidateInstant("to", ask.To)); e != nil {
 		return start, e
 	}
 	if ask.Meter != "" && !bound.ID(ask.Meter) {

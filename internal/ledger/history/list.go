@@ -32,7 +32,7 @@ type StatementPage struct {
 // Statements returns a page of the closed and open periods that ask selects. The newest start comes first; periods
 // with the same start are sorted by meter.
 func (r *Reader) Statements(ctx context.Context, ask StatementQuery) (StatementPage, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", ask.Tenant), ledger.ValidateSubject(ask.Subject), pg.ValidLimit(ask.Limit)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", ask.Tenant), ledger.ValidateSubject(ask.Subject), pg.ValidLimit(ask.Limit)); e != nil {
 		return StatementPage{}, e
 	}
 	from, err := ask.start()

@@ -23,7 +23,7 @@ type OperationRecord struct {
 // ledger made by itself. If several operations have this id, it returns the newest. If the argument `at` is not zero,
 // it returns the newest at or before that instant.
 func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time) (*OperationRecord, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateInstant("at", at)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", tenant), ledger.ValidateInstant("at", at)); e != nil {
 		return nil, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

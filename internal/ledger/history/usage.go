@@ -165,7 +165,7 @@ func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.Balan
 }
 
 func (q *UsageQuery) validate() error {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), ledger.ValidateID("meter", q.Meter), ledger.ValidateSubject(q.Subject), ledger.ValidateInstant("from", q.From), ledger.ValidateInstant("to", q.To)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", q.Tenant), ledger.ValidateID("meter", q.Meter), ledger.ValidateSubject(q.Subject), ledger.ValidateInstant("from", q.From), ledger.ValidateInstant("to", q.To)); e != nil {
 		return e
 	}
 	longest := UsageDaysMax

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
@@ -63,7 +64,7 @@ func Of(c *ledger.Changes) events.Emitted {
 	}
 	for _, b := range c.Books {
 		for _, open := range b.NearLimit {
-			n.Events = append(n.Events, events.Event{
+			n.add(len(c.Entries)-1, events.Event{
 				Type: events.GrantsNearLimit, At: b.UpdatedAt, Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject,
 				Data: events.Grants{Open: open, Most: ledger.GrantsOpenMax},
 			})
@@ -152,7 +153,7 @@ func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
 // creates the event. prefix is that of the operation of the entry with index cause.
 func (n *notices) holdExpired(cause int, prefix string, units int64) {
 	e := &n.changes.Entries[cause]
-	rest := strings.TrimPrefix(e.OperationID, prefix+e.Meter+"/"+e.Subject+"/")
+	rest := strings.TrimPrefix(e.OperationID, prefix+bound.Join(e.Meter, e.Subject, ""))
 	key := holdOf{e.BalanceKey, rest[:max(0, strings.LastIndexByte(rest, '/'))]}
 	if i, there := n.holds[key]; there {
 		h := n.Events[i].Data.(events.Hold)

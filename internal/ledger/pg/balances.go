@@ -25,7 +25,7 @@ func (l *Ledger) Balances(ctx context.Context, tenant, subject string) ([]ledger
 
 // Views returns all balances of a tenant and subject as View does, and the instant of the view.
 func (l *Ledger) Views(ctx context.Context, tenant, subject string, at time.Time) ([]*ledger.Book, time.Time, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateSubject(subject)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", tenant), ledger.ValidateSubject(subject)); e != nil {
 		return nil, time.Time{}, e
 	}
 	if err := l.MustExist(ctx, tenant); err != nil {
@@ -111,7 +111,7 @@ func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*l
 // returns the instant of the view. It locks and writes nothing. It returns errcode.MeterNotInPlan if the plan lacks the
 // meter and nothing was ever granted.
 func (l *Ledger) View(ctx context.Context, k ledger.BalanceKey, at time.Time) (*ledger.Book, time.Time, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", k.Tenant), ledger.ValidateID("meter", k.Meter), ledger.ValidateSubject(k.Subject)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", k.Tenant), ledger.ValidateID("meter", k.Meter), ledger.ValidateSubject(k.Subject)); e != nil {
 		return nil, time.Time{}, e
 	}
 	m, err := l.viewBalances(ctx, at, k)

@@ -48,7 +48,7 @@ func positionOf(g *ledger.GrantRecord) grantPosition { return grantPosition{g.Me
 // grant shows changes that are due but not written yet. If q has a status, a page may have fewer grants than the
 // limit although more follow.
 func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), ValidLimit(q.Limit)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", q.Tenant), ValidLimit(q.Limit)); e != nil {
 		return GrantPage{}, e
 	}
 	if q.Meter != "" && !bound.ID(q.Meter) {

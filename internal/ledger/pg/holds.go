@@ -36,7 +36,7 @@ type HoldPage struct {
 
 // Holds returns a page of a tenant's holds, including those that have ended.
 func (l *Ledger) Holds(ctx context.Context, q HoldQuery) (HoldPage, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), ValidLimit(q.Limit)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", q.Tenant), ValidLimit(q.Limit)); e != nil {
 		return HoldPage{}, e
 	}
 	switch q.Status {
@@ -64,7 +64,7 @@ func (l *Ledger) Holds(ctx context.Context, q HoldQuery) (HoldPage, error) {
 
 // HoldByID returns one hold of a tenant. It returns errcode.HoldNotFound if no hold has this id.
 func (l *Ledger) HoldByID(ctx context.Context, tenant, id string) (*HoldRecord, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateID("hold_id", id)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateName("tenant", tenant), ledger.ValidateName("hold_id", id)); e != nil {
 		return nil, e
 	}
 	if err := l.MustExist(ctx, tenant); err != nil {

@@ -15,8 +15,7 @@ import (
 // driftTextMax bounds the texts of an event in bytes. The verification has the full texts.
 const driftTextMax = 300
 
-// all stands for all tenants of a meter, or for all meters of a tenant, in the auditor's differences. No id contains a
-// star.
+// all stands for all meters of a tenant in the auditor's differences. No id of a meter contains a star.
 const all = "*"
 
 // driftDay is the time in which verifications that were not requested through the API emit the same difference only
@@ -31,7 +30,7 @@ func drifts(r *audit.Report, tenant, verification string, at time.Time) (out []e
 	of := map[audit.Key]int{} // indices in out
 	for _, d := range r.Differences {
 		key := audit.Key{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject}
-		if key.Tenant == all { // a difference over all verified tenants
+		if key.Tenant == "" { // a difference over all verified tenants
 			key.Tenant = tenant
 		}
 		if key.Meter == all {

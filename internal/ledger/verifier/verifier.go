@@ -134,7 +134,7 @@ func (v *Verifier) mustExist(ctx context.Context, tenant string) error {
 	if tenant == "" {
 		return nil
 	}
-	if e := ledger.ValidateID("tenant", tenant); e != nil {
+	if e := ledger.ValidateName("tenant", tenant); e != nil {
 		return e
 	}
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)

@@ -74,7 +74,7 @@ func Members() []body.Member[Change] {
 	return []body.Member[Change]{
 		body.Required("url", readURL),
 		body.Required("types", readTypes),
-		body.Optional("tenant", func(d *body.Document, c *Change) { c.Tenant = d.ID() }),
+		body.Optional("tenant", func(d *body.Document, c *Change) { c.Tenant = d.Name() }),
 		body.Optional("status", readStatus),
 	}
 }
@@ -126,8 +126,8 @@ func (c *Change) check(guard *Guard) (faults body.Faults) {
 			}
 		}
 	}
-	if c.Tenant != "" && !bound.ID(c.Tenant) {
-		faults.Add("tenant", bound.MustBeID)
+	if c.Tenant != "" && !bound.Name(c.Tenant) {
+		faults.Add("tenant", bound.MustBeName)
 	}
 	return faults
 }

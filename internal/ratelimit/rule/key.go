@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
 const (
@@ -30,8 +32,8 @@ func (b Bucket) Name() (string, error) {
 	case !IsDimension(b.Dimension):
 		return "", &FieldError{"dimension", "is not a result of Dimension"}
 	}
-	if err := checkID("tenant", b.Tenant); err != nil && !b.Rule.Shared {
-		return "", err
+	if !bound.Name(b.Tenant) && !b.Rule.Shared {
+		return "", &FieldError{"tenant", bound.MustBeName}
 	}
 	key, _ := b.Rule.BucketKey(b.Tenant, b.Dimension)
 	return key, nil
@@ -57,9 +59,10 @@ func Dimension(values ...string) string {
 //	rl:{<tenant>}<kind>:<rule>[/<dimension>]   of a tenant: all its buckets are in one slot
 //	rl:{<rule>[/<dimension>]}<kind>            of a shared rule: each bucket is in a separate slot
 //
-// The ids of tenants and rules contain no brace and no slash. Keys are short, because memory is allocated in size
-// classes. A key of at most 44 bytes takes 48 bytes of memory. With a dimension, the ids of tenant and rule may then
-// have 20 bytes together.
+// The ids of rules contain no brace and no slash, and those of tenants are written by bound.Tag. A key of a tenant has
+// a colon after its kind, and a key of a shared rule ends there. So different buckets have different keys. Keys are
+// short, because memory is allocated in size classes. A key of at most 44 bytes takes 48 bytes of memory. With a
+// dimension, the ids of tenant and rule may then have 20 bytes together.
 func (r *Rule) BucketKey(tenant, dimension string) (key, tag string) {
 	return bucketKeyOf(r.letter, r.Shared, tenant, r.ID, dimension)
 }
@@ -81,7 +84,8 @@ func bucketKeyOf(kind string, shared bool, tenant, rule, dimension string) (key,
 		tag = rule + dimension
 		return "rl:{" + tag + "}" + kind, tag
 	}
-	return "rl:{" + tenant + "}" + kind + ":" + rule + dimension, tenant
+	tag = bound.Tag(tenant)
+	return "rl:{" + tag + "}" + kind + ":" + rule + dimension, tag
 }
 
 // IsDimension reports whether s is empty or has the form of a result of Dimension.

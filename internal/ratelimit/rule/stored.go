@@ -3,6 +3,8 @@ package rule
 import (
 	"encoding/binary"
 	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
 // Layout describes the common form of the keys of a rule's buckets. Rules with the same id in different plans can
@@ -46,7 +48,7 @@ func (l Layout) Parse(key string) (tenant, dimension string, ok bool) {
 		}
 	}
 	if !l.Shared {
-		tenant = tag
+		tenant = bound.Untag(tag)
 	}
 	want, _ := bucketKeyOf(l.Kind.letter(), l.Shared, tenant, l.ID, dimension)
 	return tenant, dimension, key == want

@@ -19,7 +19,7 @@ const (
 	KeptFor = 35 * 24 * time.Hour
 )
 
-// Denial is one refusal. Its texts have the maximum lengths of the API: ids 128 bytes, routes 256.
+// Denial is one refusal. Its texts have the maximum lengths of the API: names 255 bytes, ids 128, routes 256.
 type Denial struct {
 	At                  time.Time // time of the ledger's clock
 	Tenant              string

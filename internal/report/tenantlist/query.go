@@ -137,7 +137,7 @@ func (q *Query) begin() (p position, err error) {
 	}
 	parts := strings.Split(string(raw), separator)
 	if q.ByRemaining {
-		if len(parts) != 2 || !bound.ID(parts[1]) {
+		if len(parts) != 2 || !bound.Name(parts[1]) {
 			return p, wrong
 		}
 		if p.remaining, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
@@ -147,7 +147,7 @@ func (q *Query) begin() (p position, err error) {
 		return p, nil
 	}
 	switch {
-	case !bound.ID(parts[0]), len(parts) != 1 && len(parts) != 4, len(parts) == 4 && (!q.AboutBalances() || !bound.ID(parts[1]) || parts[2] != "" && !bound.ID(parts[2])):
+	case !bound.Name(parts[0]), len(parts) != 1 && len(parts) != 4, len(parts) == 4 && (!q.AboutBalances() || !bound.ID(parts[1]) || parts[2] != "" && !bound.Name(parts[2])):
 		return p, wrong
 	case len(parts) == 4:
 		p.meter, p.subject, p.listed = parts[1], parts[2], parts[3] == "true"

@@ -11,3 +11,9 @@ export async function newKey(): Promise<string> {
   const bytes = (await webCrypto()).getRandomValues(new Uint8Array(16))
   return [...bytes].map((b) => b.toString(16).padStart(2, '0')).join('')
 }
+
+/** Returns the SHA-256 of a text in hexadecimal. */
+export async function sha256(text: string): Promise<string> {
+  const digest = await (await webCrypto()).subtle.digest('SHA-256', new TextEncoder().encode(text))
+  return [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, '0')).join('')
+}

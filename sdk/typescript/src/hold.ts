@@ -1,5 +1,5 @@
 import type { Client, FailOpenOption } from './client.js'
-import { newKey } from './crypto.js'
+import { newKey, sha256 } from './crypto.js'
 import { ConflictError, ForbiddenError, DeniedError, NotFoundError, isQuotaError } from './errors.js'
 import type { Answer, CallOptions, HoldAnswer, HoldRequest, Item } from './types.js'
 
@@ -157,13 +157,13 @@ export class Hold {
   }
 
   async #capture(items: Item[], suffix: string): Promise<void> {
-    await this.#client.call('captureHold', { hold_id: this.id, body: { tenant: this.tenant, items, final: true } }, { idempotencyKey: this.#key(suffix) })
+    await this.#client.call('captureHold', { hold_id: this.id, body: { tenant: this.tenant, items, final: true } }, { idempotencyKey: await this.#key(suffix) })
   }
 
   async #release(): Promise<HoldResult> {
     if (!this.failedOpen) {
       try {
-        await this.#client.call('releaseHold', { hold_id: this.id, body: { tenant: this.tenant } }, { idempotencyKey: this.#key('release') })
+        await this.#client.call('releaseHold', { hold_id: this.id, body: { tenant: this.tenant } }, { idempotencyKey: await this.#key('release') })
       } catch (error) {
         if (!ended(error)) throw error
       }
@@ -177,7 +177,7 @@ export class Hold {
     const { subject, metadata } = this.#body
     const body = { tenant: this.tenant, items, mode: 'best_effort' as const, ...(subject === undefined ? {} : { subject }), ...(metadata === undefined ? {} : { metadata }) }
     try {
-      const answer = await this.#client.call('debit', { body }, { idempotencyKey: this.#key(suffix) })
+      const answer = await this.#client.call('debit', { body }, { idempotencyKey: await this.#key(suffix) })
       return {
         used: this.used,
         charged: charged + sum(answer.items.map((item) => item.charged)),
@@ -206,9 +206,9 @@ export class Hold {
     }
   }
 
-  /** The keys follow from the id, so an end that is asked for again takes effect once. */
-  #key(suffix: string): string {
-    return `${this.id}-${suffix}`
+  /** The keys follow from the id, so an end that is asked for again takes effect once. A long id is hashed: a key has 255 characters. */
+  async #key(suffix: string): Promise<string> {
+    return `${this.id.length <= 200 ? this.id : await sha256(this.id)}-${suffix}`
   }
 }
 

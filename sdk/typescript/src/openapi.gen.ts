@@ -193,7 +193,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description The id of the hold. */
-                hold_id: components["schemas"]["Id"];
+                hold_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -216,7 +216,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description The id of the hold. */
-                hold_id: components["schemas"]["Id"];
+                hold_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -239,7 +239,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description The id of the hold. */
-                hold_id: components["schemas"]["Id"];
+                hold_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -632,7 +632,7 @@ export interface paths {
                 /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
                 /** @description The id of the hold. */
-                hold_id: components["schemas"]["Id"];
+                hold_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -684,7 +684,7 @@ export interface paths {
                 /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
                 /** @description The id of the grant. */
-                grant_id: components["schemas"]["Id"];
+                grant_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -709,7 +709,7 @@ export interface paths {
                 /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
                 /** @description The id of the grant. */
-                grant_id: components["schemas"]["Id"];
+                grant_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -1897,6 +1897,8 @@ export interface components {
     schemas: {
         /** @description An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit. */
         Id: string;
+        /** @description The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path. */
+        Name: string;
         /**
          * Format: int64
          * @description An amount in the meter's smallest unit.
@@ -1916,7 +1918,7 @@ export interface components {
         Subject: string;
         /** @description A charge of limits without a debit. */
         ChargeRequest: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             subject?: components["schemas"]["Subject"];
             route?: components["schemas"]["Route"];
             ip?: components["schemas"]["Ip"];
@@ -1960,7 +1962,7 @@ export interface components {
         LeaseRequest: {
             /** @description A limit of kind `concurrency`. */
             rule: string;
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             subject?: components["schemas"]["Subject"];
             route?: components["schemas"]["Route"];
             ip?: components["schemas"]["Ip"];
@@ -2043,7 +2045,7 @@ export interface components {
         Mode: "normal" | "best_effort" | "drain";
         /** @description The units or features of the consume to check. Requires items, a feature, or both. */
         CheckRequest: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             items?: components["schemas"]["Items"];
             feature?: components["schemas"]["Feature"];
             subject?: components["schemas"]["Subject"];
@@ -2058,7 +2060,7 @@ export interface components {
         };
         /** @description The units or features to consume. Requires items, a feature, or both. */
         ConsumeRequest: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             items?: components["schemas"]["Items"];
             feature?: components["schemas"]["Feature"];
             subject?: components["schemas"]["Subject"];
@@ -2072,7 +2074,7 @@ export interface components {
         };
         /** @description The units to debit. */
         DebitRequest: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             items: components["schemas"]["Items"];
             subject?: components["schemas"]["Subject"];
             mode?: components["schemas"]["Mode"];
@@ -2096,7 +2098,7 @@ export interface components {
         BatchDebit: {
             /** @description Like the header of POST /v1/debits. The service does not need it if `dry_run` is true. */
             idempotency_key: string;
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             items: components["schemas"]["Items"];
             subject?: components["schemas"]["Subject"];
             mode?: components["schemas"]["Mode"];
@@ -2254,7 +2256,7 @@ export interface components {
         DebitAnswer: {
             /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             /** @description The units that were charged, in the order of the request. */
             items: components["schemas"]["DebitedItem"][];
             /** @description The verdicts of the rate limits on a consume, after the charge. Absent if no limit applies. Absent on a replay, because a replay charges no limits. */
@@ -2342,7 +2344,7 @@ export interface components {
             replayed: boolean;
             /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             /** @description The units that were charged, in the order of the request. */
             items: components["schemas"]["DebitedItem"][];
             /**
@@ -2520,7 +2522,7 @@ export interface components {
         Operation: {
             /** @description The id of the operation. */
             operation_id: string;
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             kind: components["schemas"]["EntryKind"];
             /**
              * Format: date-time
@@ -2556,8 +2558,8 @@ export interface components {
         };
         /** @description Units to reserve. */
         HoldRequest: {
-            tenant: components["schemas"]["Id"];
-            hold_id: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
+            hold_id: components["schemas"]["Name"];
             items: components["schemas"]["Items"];
             subject?: components["schemas"]["Subject"];
             ttl_seconds?: components["schemas"]["TtlSeconds"];
@@ -2572,7 +2574,7 @@ export interface components {
         TtlSeconds: number;
         /** @description The units of a hold to use. */
         CaptureRequest: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             items?: components["schemas"]["Items"];
             /** @description Whether to release the rest of the hold. After a capture without items there is no rest. */
             final?: boolean;
@@ -2582,14 +2584,14 @@ export interface components {
         };
         /** @description A hold to release. */
         ReleaseRequest: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             on_expired?: components["schemas"]["OnExpired"];
             /** @description Return the result and change nothing. */
             dry_run?: boolean;
         };
         /** @description A hold to extend. */
         ExtendRequest: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             ttl_seconds: components["schemas"]["TtlSeconds"];
             /** @description Return the result and change nothing. */
             dry_run?: boolean;
@@ -2603,8 +2605,8 @@ export interface components {
         HoldAnswer: {
             /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
-            hold_id: components["schemas"]["Id"];
-            tenant: components["schemas"]["Id"];
+            hold_id: components["schemas"]["Name"];
+            tenant: components["schemas"]["Name"];
             status: components["schemas"]["HoldStatus"];
             /** @description The reserved amounts. */
             items: components["schemas"]["HeldItem"][];
@@ -2634,7 +2636,7 @@ export interface components {
         };
         /** @description Units that are reserved. */
         Hold: {
-            hold_id: components["schemas"]["Id"];
+            hold_id: components["schemas"]["Name"];
             /** @description The subject; empty for the tenant itself. */
             subject: string;
             status: components["schemas"]["HoldStatus"];
@@ -2682,7 +2684,7 @@ export interface components {
         };
         /** @description The operation to refund, in whole or in part. */
         RefundRequest: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             /** @description The idempotency key of the debit or capture. */
             operation_id: string;
             /**
@@ -2715,7 +2717,7 @@ export interface components {
              * @description The time of the refunded operation. Absent in replayed answers of earlier versions.
              */
             refund_of_at?: string;
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             /** @description The units that were refunded, by item. */
             items: components["schemas"]["RefundedItem"][];
             /**
@@ -2764,7 +2766,7 @@ export interface components {
         GrantExtension: {
             /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             meter: components["schemas"]["Id"];
             /** @description The subject; empty for the tenant itself. */
             subject: string;
@@ -2826,7 +2828,7 @@ export interface components {
         ChangeAnswer: {
             /** @description The idempotency key; `dry-run` for a dry run without a key. */
             operation_id: string;
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             meter: components["schemas"]["Id"];
             /** @description The subject; empty for the tenant itself. */
             subject: string;
@@ -2862,7 +2864,7 @@ export interface components {
         };
         /** @description The statement of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing. */
         Statement: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             meter: components["schemas"]["Id"];
             /** @description The subject; empty for the tenant itself. */
             subject: string;
@@ -3144,7 +3146,7 @@ export interface components {
         GrantStatus: "pending" | "active" | "exhausted" | "expired" | "voided";
         /** @description The grant and the balance after it. */
         GrantAnswer: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             /** @description The id of the grant. */
             grant_id: string;
             meter: components["schemas"]["Id"];
@@ -3362,7 +3364,7 @@ export interface components {
         };
         /** @description The features of a tenant. */
         TenantFeatures: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             plan: components["schemas"]["Id"];
             features: components["schemas"]["Features"];
             /** @description The names of the features that the tenant overrides, sorted. */
@@ -3540,7 +3542,7 @@ export interface components {
         TenantStatus: "active" | "suspended";
         /** @description The billed party. */
         Tenant: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             plan: components["schemas"]["Id"];
             /**
              * Format: date-time
@@ -3585,7 +3587,7 @@ export interface components {
         TenantVersion: number;
         /** @description The stored tenant. After a dry run, it is the tenant after the change. */
         TenantChange: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             plan: components["schemas"]["Id"];
             /**
              * Format: date-time
@@ -3826,7 +3828,7 @@ export interface components {
             route?: components["schemas"]["RoutePattern"];
             meter?: components["schemas"]["Id"];
             plan?: components["schemas"]["Id"];
-            tenant?: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Name"];
         };
         /** @description A rate limit. */
         Limit: {
@@ -4129,7 +4131,7 @@ export interface components {
         };
         /** @description One of the tenants with the most requests that the limit would have denied. */
         LimitShadowTenant: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             /**
              * Format: int64
              * @description The tenant's granted requests that the limit would have denied.
@@ -4157,7 +4159,7 @@ export interface components {
         };
         /** @description The bucket to reset. */
         ResetRequest: {
-            tenant?: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Name"];
             subject?: components["schemas"]["Subject"];
             route?: components["schemas"]["Route"];
             ip?: components["schemas"]["Ip"];
@@ -4374,7 +4376,7 @@ export interface components {
         };
         /** @description One of the tenants with the most refused requests. */
         RefusedTenant: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             /**
              * Format: int64
              * @description The number of the tenant's refused requests.
@@ -4389,7 +4391,7 @@ export interface components {
         /** @description The newest verification that a client started. The continuous verification of each instance is in its metrics. */
         LastVerification: {
             verification_id: components["schemas"]["Id"];
-            tenant?: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Name"];
             /**
              * @description The status as in Verification.
              * @enum {string}
@@ -4489,7 +4491,7 @@ export interface components {
         /** @description A verification compares the journal with all data that is derived from it. */
         Verification: {
             verification_id: components["schemas"]["Id"];
-            tenant?: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Name"];
             /**
              * @description `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: the verification could not finish, or could not read everything; see `error`. `abandoned`: the process of the verification has died; start another one.
              * @enum {string}
@@ -4566,7 +4568,7 @@ export interface components {
         /** @description A verification without its differences. While it runs, the numbers are those so far. */
         VerificationSummary: {
             verification_id: components["schemas"]["Id"];
-            tenant?: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Name"];
             /**
              * @description The status as in Verification.
              * @enum {string}
@@ -4615,7 +4617,7 @@ export interface components {
         };
         /** @description A balance that could not be read. */
         UnreadBalance: {
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             /** @description The meter. Absent: the refunds and holds of the tenant could not be read. */
             meter?: string;
             /** @description The subject; empty for the tenant itself. */
@@ -4679,7 +4681,7 @@ export interface components {
             name: string;
             /** @description The scopes of the key. */
             scopes: components["schemas"]["KeyScope"][];
-            tenant?: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Name"];
             /**
              * Format: date-time
              * @description The instant of the end. It must be in the future. By default there is none.
@@ -4757,7 +4759,7 @@ export interface components {
         /** @description A new link to the page of a tenant. */
         PortalSessionRequest: {
             /** @description The tenant of the page. The link reaches no other tenant. */
-            tenant: components["schemas"]["Id"];
+            tenant: components["schemas"]["Name"];
             /**
              * Format: int64
              * @description How many seconds the link works; an hour by default.
@@ -4907,7 +4909,7 @@ export interface components {
             kind: components["schemas"]["BlockKind"];
             /** @description The id of a tenant or subject; or an address, or a prefix such as 192.0.2.0/24. */
             value: string;
-            tenant?: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Name"];
             action?: components["schemas"]["BlockAction"];
             /**
              * Format: date-time
@@ -5017,7 +5019,7 @@ export interface components {
             /** @description The types of events that are sent. */
             types: components["schemas"]["EventType"][];
             /** @description The only tenant whose events are sent; all tenants by default. */
-            tenant?: components["schemas"]["Id"];
+            tenant?: components["schemas"]["Name"];
             status?: components["schemas"]["WebhookStatus"];
         };
         /** @description The changes to a webhook. */
@@ -5263,7 +5265,7 @@ export interface components {
         SealHash: string;
         /** @description Two records of the same fact that differ. */
         Difference: {
-            /** @description The tenant. */
+            /** @description The tenant; empty for the sums of a meter over all tenants. */
             tenant: string;
             /** @description The meter. */
             meter: string;
@@ -5693,13 +5695,13 @@ export interface components {
         /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. Use a client's id only if the service behind the gateway recognises repeated requests by it. */
         PassageKeyHeader: string;
         /** @description The tenant that pays. */
-        QuotaTenantHeader: components["schemas"]["Id"];
+        QuotaTenantHeader: components["schemas"]["Name"];
         /** @description The meter to consume. Required unless `X-Quota-Mode` is `limit`, which ignores it. */
         QuotaMeterHeader: components["schemas"]["Id"];
         /** @description The units to consume. */
         QuotaAmountHeader: number;
         /** @description The subject of the tenant for which the request is made. */
-        QuotaSubjectHeader: components["schemas"]["Id"];
+        QuotaSubjectHeader: components["schemas"]["Name"];
         /** @description The route for limits, if it is not the path. */
         QuotaRouteHeader: components["schemas"]["Route"];
         /** @description `limit` charges limits only. It uses no units and needs no meter. `X-Quota-Amount` is then the cost. */
@@ -5719,7 +5721,7 @@ export interface components {
         /** @description The ETag of the tenant that the caller has seen. If the tenant has changed since then, the answer is 409. */
         TenantIfMatch: string;
         /** @description The id of the tenant. */
-        TenantPath: components["schemas"]["Id"];
+        TenantPath: components["schemas"]["Name"];
         /** @description The id of the key, not its secret. */
         KeyPath: components["schemas"]["Id"];
         /** @description The id of the webhook. */
@@ -5729,7 +5731,7 @@ export interface components {
         /** @description The id of the plan. */
         PlanPath: components["schemas"]["Id"];
         /** @description The id of the subject. */
-        SubjectPath: components["schemas"]["Id"];
+        SubjectPath: components["schemas"]["Name"];
         /** @description The id of the limit. */
         RulePath: components["schemas"]["Id"];
         /** @description The kind of the blocked or exempt object. */
@@ -5739,7 +5741,7 @@ export interface components {
         /** @description The number after the slash of a prefix. */
         BlockBitsPath: number;
         /** @description The tenant of the subject. Required only if subjects of several tenants have this id. */
-        BlockTenant: components["schemas"]["Id"];
+        BlockTenant: components["schemas"]["Name"];
         /** @description The largest number of items in the page. */
         PageLimit: number;
         /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
@@ -6180,7 +6182,7 @@ export interface operations {
             };
             path: {
                 /** @description The id of the hold. */
-                hold_id: components["schemas"]["Id"];
+                hold_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -6225,7 +6227,7 @@ export interface operations {
             };
             path: {
                 /** @description The id of the hold. */
-                hold_id: components["schemas"]["Id"];
+                hold_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -6262,7 +6264,7 @@ export interface operations {
             };
             path: {
                 /** @description The id of the hold. */
-                hold_id: components["schemas"]["Id"];
+                hold_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -6544,7 +6546,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The balance of this subject. Without it, the tenant's own balance. */
-                subject?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Name"];
                 /** @description The balance at this past instant. The answer then has no grants. */
                 as_of?: string;
             };
@@ -6582,7 +6584,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The balance of this subject. Without it, the tenant's own balance. */
-                subject?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Name"];
                 /** @description The balance at this past instant. The answer then has no grants. */
                 as_of?: string;
             };
@@ -6626,7 +6628,7 @@ export interface operations {
                 /** @description Only entries of this meter. */
                 meter?: components["schemas"]["Id"];
                 /** @description Only entries of this subject's balances, and entries of requests that named this subject. */
-                subject?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Name"];
                 /** @description Only entries of this kind. */
                 kind?: components["schemas"]["EntryKind"];
                 /** @description Only entries made at this instant or later. */
@@ -6749,7 +6751,7 @@ export interface operations {
                 /** @description Only periods of this meter. */
                 meter?: components["schemas"]["Id"];
                 /** @description The balances of this subject. Without it, the tenant's own balances. */
-                subject?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Name"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
                 /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
@@ -6788,7 +6790,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The balance of this subject. Without it, the tenant's own balance. */
-                subject?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Name"];
                 /** @description By default, the format that Accept prefers, or JSON. */
                 format?: "json" | "csv";
             };
@@ -6837,7 +6839,7 @@ export interface operations {
                 /** @description The id of the meter. */
                 meter: components["schemas"]["Id"];
                 /** @description Only use of this subject. If the plan has no cap per subject, this is the use of requests that named the subject. It then has no refunds, because refunds name no subject. */
-                subject?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Name"];
                 /** @description The start, inclusive. */
                 from: string;
                 /** @description The end, exclusive. */
@@ -6964,7 +6966,7 @@ export interface operations {
                 /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
                 /** @description The id of the hold. */
-                hold_id: components["schemas"]["Id"];
+                hold_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -7100,7 +7102,7 @@ export interface operations {
                 /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
                 /** @description The id of the grant. */
-                grant_id: components["schemas"]["Id"];
+                grant_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -7138,7 +7140,7 @@ export interface operations {
                 /** @description The id of the tenant. */
                 tenant: components["parameters"]["TenantPath"];
                 /** @description The id of the grant. */
-                grant_id: components["schemas"]["Id"];
+                grant_id: components["schemas"]["Name"];
             };
             cookie?: never;
         };
@@ -7478,7 +7480,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only tenants whose ids begin with this prefix, as in `acme`. Upper and lower case differ. It can be combined only with `limit`, `cursor` and `sort=tenant`. */
-                prefix?: components["schemas"]["Id"];
+                prefix?: components["schemas"]["Name"];
                 /** @description Only tenants on this plan. */
                 plan?: components["schemas"]["Id"];
                 /** @description Only tenants with this status. */
@@ -7702,7 +7704,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The gauge of this subject. Without it, the tenant's own gauge. */
-                subject?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Name"];
             };
             header?: never;
             path: {
@@ -7738,7 +7740,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The gauge of this subject. Without it, the tenant's own gauge. */
-                subject?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Name"];
             };
             header: {
                 /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
@@ -7783,7 +7785,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The gauge of this subject. Without it, the tenant's own gauge. */
-                subject?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Name"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
                 /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
@@ -7924,9 +7926,9 @@ export interface operations {
                 /** @description With 1, the answer has an explanation of the limit. */
                 explain?: "1";
                 /** @description With explain, the answer explains the limit that applies to this tenant, with its override and its calendar. It may be a limit of the tenant's plan. */
-                tenant?: components["schemas"]["Id"];
+                tenant?: components["schemas"]["Name"];
                 /** @description The subject whose override applies; requires tenant. */
-                subject?: components["schemas"]["Id"];
+                subject?: components["schemas"]["Name"];
                 /** @description The plan whose limit is returned, in the plan's newest version, instead of the general limit. */
                 plan?: components["schemas"]["Id"];
             };
@@ -8085,7 +8087,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description For a limit per tenant. */
-                tenant?: components["schemas"]["Id"];
+                tenant?: components["schemas"]["Name"];
                 /** @description For a limit per subject. */
                 subject?: components["schemas"]["Subject"];
                 /** @description For a limit per route. */
@@ -8792,7 +8794,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only verifications of this tenant. By default, the list also has verifications of all tenants. */
-                tenant?: components["schemas"]["Id"];
+                tenant?: components["schemas"]["Name"];
                 /** @description The largest number of items in the page. */
                 limit?: components["parameters"]["PageLimit"];
                 /** @description The `next_cursor` of the previous page. It is opaque, and valid only with the same filters. */
@@ -9232,7 +9234,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only changes of objects that belong to this tenant. */
-                tenant?: components["schemas"]["Id"];
+                tenant?: components["schemas"]["Name"];
                 /** @description Only changes by the key with this id. */
                 actor?: components["schemas"]["Id"];
                 /**
@@ -9277,7 +9279,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only events of this tenant. */
-                tenant?: components["schemas"]["Id"];
+                tenant?: components["schemas"]["Name"];
                 /** @description Only events of this type. */
                 type?: components["schemas"]["EventType"];
                 /** @description The `event_id` after which the list begins. By default, it begins with the oldest event. */

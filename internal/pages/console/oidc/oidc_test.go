@@ -24,7 +24,7 @@ func TestRules_WhatIsNoRule_Refused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "groups", "groups->read", "groups=support", "=support->read", "groups=->read", "groups=support->write", "groups=support->", "groups=support->use",
-		"groups=support->read@", "groups=support->read@{a}", "groups=*->admin", "groups=support->read+", "groups=support->read@a@b",
+		"groups=support->read@", "groups=support->read@<a>", "groups=*->admin", "groups=support->read+",
 	} {
 		_, err := ParseRules([]string{text})
 		assert.Error(t, err, "%q passes", text)

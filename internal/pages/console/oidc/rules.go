@@ -69,7 +69,7 @@ func parseRule(text string) (rule, error) {
 		return wrong("has scopes that are none of " + strings.Join(access.ScopeNames(), ", "))
 	case !scopes.Has(access.Read):
 		return wrong("gives neither read nor admin, without which nobody can use the console")
-	case bounded && tenant != anyValue && !bound.ID(tenant):
+	case bounded && tenant != anyValue && !bound.Name(tenant):
 		return wrong("has an invalid tenant id")
 	case !bounded && value == anyValue && scopes.Has(access.Admin):
 		return wrong("makes everybody who has the claim an administrator")
@@ -89,7 +89,7 @@ func (rs *Rules) rights(claims map[string]any) (access.Scope, string, error) {
 			}
 			tenant := r.tenant
 			if tenant == anyValue {
-				if tenant = value; !bound.ID(tenant) {
+				if tenant = value; !bound.Name(tenant) {
 					continue
 				}
 			}

@@ -135,7 +135,7 @@ def refuse(error: errors.QuotaError) -> Refusal | None:
     return Refusal(status, headers, json.dumps(problem).encode())
 
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+_ID = re.compile(r"""(?!\.)[!$&-;=@-\[\]-~]{1,255}""")
 _METHOD = re.compile(r"[A-Z][A-Z-]{0,31}")
 _MAX_ROUTE = 256
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
