@@ -127,7 +127,7 @@ func TestParseFile_ProblemsWithLineAndPath(t *testing.T) {
 		"number for a text":  {"meters:\n  a:\n    unit: 5\n", []string{"3|meters.a.unit|must be text"}},
 		"wrong amounts": {
 			`plans:
-  a: {allowances: [{meter: m, amount: 1.0, every: day, anchor: tenant}]}
+  a: {allowances: [{meter: m, amount: 1.5, every: day, anchor: tenant}]}
   b: {allowances: [{meter: m, amount: "5", every: day, anchor: tenant}]}
   c: {allowances: [{meter: m, amount: 1000000000000000000000000000000, every: day, anchor: tenant}]}
   d: {allowances: [{meter: m, amount: 9007199254740992, every: day, anchor: tenant}]}

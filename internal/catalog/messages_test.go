@@ -22,7 +22,7 @@ func TestFile_Messages_SayWhatToWrite(t *testing.T) {
 		"meters:\n  m:\n\t  unit: u\n":           "line 3: is indented with a TAB",
 		allowance("1e6"):                         notAnAmount + "; write 1000000",
 		allowance("1e3.5"):                       notAnAmount + "\n",
-		allowance("2.0"):                         notAnAmount + "; write 2",
+		allowance("2.5"):                         notAnAmount + "; there are no fractions: count in a smaller unit",
 		allowance("0.5"):                         notAnAmount + "; there are no fractions: count in a smaller unit",
 		allowance("unlimited"):                   notAnAmount + "; nothing is unlimited",
 		allowance("'1,000'"):                     notAnAmount + "; write 1000",

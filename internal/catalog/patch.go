@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog/check"
@@ -42,7 +43,10 @@ type TenantPatch struct {
 	// allowances. usageReset does not deduct it, and requires a Reason. Empty: usageCarry.
 	Usage string `json:"usage,omitzero"`
 
-	Reason    string `json:"reason,omitzero"`  // why terms or status change, 1..MaxReason bytes; empty: not given
+	Reason string `json:"reason,omitzero"` // why terms or status change, 1..MaxReason bytes; empty: not given
+	// Removed has the names of fields that were null: see Remove.
+	Removed []string `json:"-"`
+
 	IfVersion *int64 `json:"-"`                // errcode.Conflict if the tenant has another version; nil: any version
 	DryRun    bool   `json:"dry_run,omitzero"` // return the tenant as the patch would change it, and change nothing
 }
@@ -69,6 +73,15 @@ type TenantChange struct {
 	Apply   string
 	Prorate bool
 	Usage   string
+}
+
+// Remove implements body.Patch. A zone, an anchor, metadata, overrides and features that are removed are those of a
+// tenant that was created without them. A plan and a status cannot be removed and stay; the other fields say how to
+// change the tenant, and are absent.
+func (p *TenantPatch) Remove(field string) { p.Removed = append(p.Removed, field) }
+
+func (p *TenantPatch) removes(fields ...string) bool {
+	return slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(p.Removed, f) })
 }
 
 // Check returns all faults of p that can be found without the tenant.
@@ -115,7 +128,8 @@ func (p *TenantPatch) checkApply(c *check.Checker) {
 
 // namesTerms reports whether p sets a part of the terms: plan, anchor, zone or overrides.
 func (p *TenantPatch) namesTerms() bool {
-	return p.Plan != nil || p.Anchor != nil || p.Timezone != nil || len(p.Overrides) > 0
+	return p.Plan != nil || p.Anchor != nil || p.Timezone != nil || len(p.Overrides) > 0 ||
+		p.removes("anchor", "timezone", "overrides")
 }
 
 // change returns the TenantChange of p, without Before and After.
@@ -148,7 +162,28 @@ func (t Tenant) patched(p *TenantPatch) Tenant {
 	if p.Metadata != nil {
 		t.Metadata = p.Metadata
 	}
+	t = t.without(p)
 	t.Overrides, t.Features = check.Patched(t.Overrides, p.Overrides), t.Features.With(p.Features)
+	return t
+}
+
+// without returns t without what p removes.
+func (t Tenant) without(p *TenantPatch) Tenant {
+	if p.removes("timezone") {
+		t.Timezone = defaultZone
+	}
+	if p.removes("anchor") {
+		t.Anchor = t.CreatedAt
+	}
+	if p.removes("metadata") {
+		t.Metadata = json.RawMessage("{}")
+	}
+	if p.removes("overrides") {
+		t.Overrides = nil
+	}
+	if p.removes("features") {
+		t.Features = nil
+	}
 	return t
 }
 

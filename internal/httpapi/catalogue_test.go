@@ -135,7 +135,7 @@ func TestCatalogue_Faults_AllAtOnceAndNothingDone(t *testing.T) {
 	}
 	for _, c := range []struct{ body, want string }{
 		{`{}`, "body must have at least one of the sections"},
-		{`{"meters":null}`, "meters must be an object"},
+		{`{"meters":null}`, "body must have at least one of the sections"},
 		{`{"meters":{"m":{}},"plans":{"p":{"allowances":[{"meter":"m","amount":1.5,"every":"month","anchor":"calendar"}]}}}`, "meters.m.unit is required"},
 		{`{"meters":{"m":{}},"plans":{"p":{"allowances":[{"meter":"m","amount":1.5,"every":"month","anchor":"calendar"}]}}}`, "plans.p.allowances[0].amount must be an integer"},
 		{`{"plans":{"p":{"allowances":[{"meter":"none","amount":1,"every":"month","anchor":"calendar"}]}}}`, `plans.p.allowances[0].meter names the meter "none", which does not exist`},

@@ -138,8 +138,8 @@ func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string)
 			out = append(out, fault{put(raw), path})
 		}
 	}
-	if schema.Format != "date-time" || !schema.Type.Includes("null") {
-		wrong("null") // in the other case, null means never
+	if refusesNull(schema) {
+		wrong("null")
 	}
 	switch {
 	case len(schema.OneOf) > 0: // a price or a feature
@@ -150,7 +150,7 @@ func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string)
 		} else {
 			wrong("-1")
 		}
-		wrong(`"1"`, "1.5", "1.0", "1e3", "1E2", "true", "[1]", "{}", `""`, "9007199254740992", "18446744073709551617", "1"+strings.Repeat("0", 30), "1e400")
+		wrong(`"1"`, "1.5", "1.01", "1e3", "1E2", "true", "[1]", "{}", `""`, "9007199254740992", "18446744073709551617", "1"+strings.Repeat("0", 30), "1e400")
 		wrong(fmt.Sprint(int64(*schema.Min)-1), fmt.Sprint(int64(*schema.Max)+1))
 	case schema.Type.Includes("boolean"):
 		wrong(`"true"`, "1", "0", "[]", "{}")
@@ -189,6 +189,11 @@ func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string)
 	return out
 }
 
+// refusesNull reports whether null is a fault of a required value. Elsewhere, null means never.
+func refusesNull(schema *openapi3.Schema) bool {
+	return schema.Format != "date-time" || !schema.Type.Includes("null")
+}
+
 // faultsOfBody returns faults for every field of an object, and for the fields of the objects in it.
 func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, put func(raw string) string) []fault {
 	var out []fault
@@ -205,8 +210,12 @@ func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, p
 		with := func(raw string) string {
 			return replaced(encode(func(m map[string]any) { m[name] = hole }), raw)
 		}
-		out = append(out, faultsAt(ref.Value, at, with)...)
-		if slices.Contains(schema.Required, name) {
+		faults, required := faultsAt(ref.Value, at, with), slices.Contains(schema.Required, name)
+		if !required && refusesNull(ref.Value) {
+			faults = faults[1:] // the first fault is null, which means absent
+		}
+		out = append(out, faults...)
+		if required {
 			out = append(out, fault{encode(func(m map[string]any) { delete(m, name) }), at})
 		}
 		switch value := object[name].(type) {

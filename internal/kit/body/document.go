@@ -68,7 +68,8 @@ func (d *Document) end() {
 	}
 }
 
-// ReadObject reads an object with these members. Unknown fields and missing required fields are faults.
+// ReadObject reads an object with these members. Unknown fields and missing required fields are faults. A null in an
+// optional field is read as if the field were absent: many clients send all fields.
 func ReadObject[T any](d *Document, into *T, members []Member[T]) {
 	if !d.enter('{', "must be an object") {
 		return
@@ -82,6 +83,10 @@ func ReadObject[T any](d *Document, into *T, members []Member[T]) {
 		i := memberIndex(members, name)
 		if i < 0 {
 			d.refuseField()
+			continue
+		}
+		if !members[i].Required && d.dec.PeekKind() == 'n' {
+			d.skip()
 			continue
 		}
 		seen |= 1 << i

@@ -33,20 +33,29 @@ func (g Given) Has(field string) bool { return g.paths[g.at+field] }
 // In returns the given fields of a part of the object, for example of allowances[0].
 func (g Given) In(part string) Given { return Given{g.paths, g.at + part + "."} }
 
+// Patch is a Checked in which null does not mean an absent field.
+type Patch interface {
+	Checked
+
+	// Remove is called for an optional field that is null. It removes what the field sets.
+	Remove(field string)
+}
+
 // Options are the options with which JSON reads a document.
 type Options struct {
 	// Without names fields of the struct that must not occur in the document: the URL contains their values, or they
 	// do not apply.
 	Without []string
 
-	// File says that the document comes from a catalogue file. Then null means an absent field, lists may be absent,
-	// and text may be written without quotes.
+	// File says that the document comes from a catalogue file. Then null means an absent field also where the field is
+	// required or is an amount of a map, lists may be absent, and text may be written without quotes.
 	File bool
 }
 
 // JSON reads text into the struct to which the argument `into` points, by the json tags of its fields. Then it calls
 // the struct's Check. A field is required unless it is omitzero, omitempty or a bool. The error is an *Error with the
-// faults of text and the faults that Check returns.
+// faults of text and the faults that Check returns. A null in an optional field means that the field is absent, or is
+// removed if the argument is a Patch.
 func (d *Document) JSON(text []byte, into Checked, o Options) error {
 	if err := d.begin(text); err != nil {
 		return err
@@ -112,7 +121,10 @@ func (r *objectReader) object(v reflect.Value, without []string) bool {
 		case i < 0:
 			r.fault("is an unknown field" + Similar(string(name), namesOf(fields)))
 			r.skip()
-		case r.absent(v.Field(fields[i].index)):
+		case r.absent(v.Field(fields[i].index), !fields[i].Required):
+			if patch, ok := v.Addr().Interface().(Patch); ok {
+				patch.Remove(fields[i].Name)
+			}
 		default:
 			seen[i] = true
 			r.given[r.path()] = true
@@ -136,10 +148,10 @@ func namesOf(fields []Field) []string {
 	return names
 }
 
-// absent skips a null that means an absent field, and reports whether there was one. In a field of raw JSON, null is
-// a value.
-func (r *objectReader) absent(v reflect.Value) bool {
-	if !r.File || r.dec.PeekKind() != 'n' || isRaw(v) {
+// absent skips a null that means an absent field, and reports whether there was one. In a field of raw JSON of a file,
+// null is a value.
+func (r *objectReader) absent(v reflect.Value, optional bool) bool {
+	if r.dec.PeekKind() != 'n' || r.File && isRaw(v) || !r.File && !optional {
 		return false
 	}
 	r.skip()
@@ -196,7 +208,7 @@ func (r *objectReader) own(v json.Unmarshaler) {
 	if !ok {
 		return
 	}
-	if err := v.UnmarshalJSON(raw); err != nil {
+	if err := v.UnmarshalJSON(whole(raw)); err != nil {
 		r.fault(err.Error())
 	}
 }
@@ -207,7 +219,7 @@ func (r *objectReader) integer(v reflect.Value) {
 	if !ok {
 		return
 	}
-	if n, ok := ParseInteger(raw); ok && n <= bound.MaxAmount {
+	if n, ok := ParseInteger(whole(raw)); ok && n <= bound.MaxAmount {
 		v.SetInt(n)
 		return
 	}
@@ -277,7 +289,7 @@ func (r *objectReader) amounts(v reflect.Value) {
 			r.fault("is not the name of a " + of + ", which " + bound.MustBeID)
 			r.skip()
 			continue
-		case r.absent(value):
+		case r.absent(value, false): // an amount or a feature that is null in a request is no absent one
 			continue
 		case r.dec.PeekKind() == 'n' && value.Kind() == reflect.Pointer:
 			r.skip()

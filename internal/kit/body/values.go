@@ -1,6 +1,7 @@
 package body
 
 import (
+	"bytes"
 	"encoding/json/jsontext"
 	"fmt"
 	"math"
@@ -141,7 +142,7 @@ func (d *Document) Difference() int64 {
 	if !ok {
 		return 0
 	}
-	digits, sign := string(raw), int64(1)
+	digits, sign := string(whole(raw)), int64(1)
 	if len(digits) > 0 && digits[0] == '-' {
 		digits, sign = digits[1:], -1
 	}
@@ -153,17 +154,26 @@ func (d *Document) Difference() int64 {
 	return sign * n
 }
 
-// Integer reads a JSON integer from low to high, without fraction or exponent.
+// Integer reads a JSON integer from low to high, without exponent. A fraction may have zeros only: 1.0 is 1.
 func (d *Document) Integer(low, high int64) int64 {
 	raw, ok := d.value()
 	if !ok {
 		return 0
 	}
-	if n, ok := ParseInteger(raw); ok && n >= low && n <= high {
+	if n, ok := ParseInteger(whole(raw)); ok && n >= low && n <= high {
 		return n
 	}
 	d.fault(bound.MustBeInteger(low, high))
 	return 0
+}
+
+// whole returns a JSON number without a fraction that has zeros only, as programs write floats. It returns any other
+// value as it is.
+func whole(raw jsontext.Value) jsontext.Value {
+	if i := bytes.IndexByte(raw, '.'); i > 0 && raw.Kind() == '0' && len(bytes.Trim(raw[i+1:], "0")) == 0 {
+		return raw[:i]
+	}
+	return raw
 }
 
 // ParseInteger parses decimal digits, at most as many as the largest amount has. It returns false for any other text.
@@ -232,10 +242,10 @@ func MustBeInstant() string {
 		period.Latest.Format(time.RFC3339))
 }
 
-// ParseInstant parses an RFC 3339 time within the bounds of package period. It returns the time in UTC, cut to
-// microseconds, which is the precision of PostgreSQL. It returns false for any other text.
+// ParseInstant parses an RFC 3339 time within the bounds of package period. Its letters may be lower case. It returns
+// the time in UTC, cut to microseconds, which is the precision of PostgreSQL. It returns false for any other text.
 func ParseInstant(text string) (time.Time, bool) {
-	t, err := time.Parse(time.RFC3339, text)
+	t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
 	if err != nil || t.Before(period.Earliest) || !t.Before(period.Latest) {
 		return time.Time{}, false
 	}
