@@ -73,7 +73,7 @@ func TestGauge_BadInput_AndCounters(t *testing.T) {
 	}
 	s.call("PUT", "/v1/tenants/crew/gauges/desks", `{"value":1}`).problem(400, "idempotency_key_missing")
 	s.call("PUT", "/v1/tenants/crew/gauges/desks", `{"value":1,"dry_run":true}`).want(200)
-	s.setGauge("k", `{"value":1}`, "?subject={}").refused("subject")
+	s.setGauge("k", `{"value":1}`, "?subject=a%20b").refused("subject")
 	s.call("GET", "/v1/tenants/crew/gauges/desks/entries?cursor=0", "").refused("cursor")
 	s.call("GET", "/v1/tenants/crew/gauges/calls", "").refused("meter")
 	s.call("GET", "/v1/tenants/crew/gauges/unknown", "").problem(404, "not_found")

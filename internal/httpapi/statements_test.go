@@ -116,7 +116,7 @@ func TestGetStatement_Unknown_Refused(t *testing.T) {
 		get("acme/statements/other/"+thisYear()).problem(403, "meter_not_in_plan")
 		get("acme/statements/calls/" + thisYear() + "?format=xml").refused("format")
 		get("acme/statements/calls/" + thisYear() + "?format=").refused("format")
-		get("acme/statements/calls/" + thisYear() + "?subject=a/b").refused("subject")
+		get("acme/statements/calls/" + thisYear() + "?subject=a%20b").refused("subject")
 		get("acme/statements/calls/" + thisYear() + "?meter=calls").refused("meter")
 	})
 	get("acme/statements/calls/" + fmt.Sprintf("%d-12-31T23:00:00-01:00", year-1)).want(200) // the same instant
@@ -230,7 +230,7 @@ func TestUsage_PerHourAndDay(t *testing.T) {
 	for query, field := range map[string]string{
 		"by=hour&" + span(now, now.Add(31*day+time.Second)): "to", "by=day&" + span(now, now.Add(366*day+time.Second)): "to", span(now, now): "to",
 		span(now, now.Add(-time.Second)): "to", "by=week&" + around: "by", "by=&" + around: "by", "timezone=Mars/Base&" + around: "timezone",
-		"timezone=&" + around: "timezone", "subject=-&" + around: "subject", "meter=calls&from=" + thisYear(): "to", "meter=calls&to=" + thisYear(): "from",
+		"timezone=&" + around: "timezone", "subject=a%20b&" + around: "subject", "meter=calls&from=" + thisYear(): "to", "meter=calls&to=" + thisYear(): "from",
 		strings.TrimPrefix(around, "meter=calls&"): "meter", "meter=calls&from=x&to=" + thisYear(): "from", "meter=calls&from=" + thisYear() + "&to=2026-13-01T00:00:00Z": "to",
 	} {
 		s.call("GET", "/v1/tenants/acme/usage?"+query, "").refused(field)

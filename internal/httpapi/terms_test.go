@@ -3,7 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/url"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,24 +19,10 @@ import (
 func (s *service) rewind(by time.Duration) {
 	s.t.Helper()
 	by += 7 * time.Second
-	ended := func(column string) string {
-		return fmt.Sprintf("%[1]s = CASE WHEN %[1]s < '9999-01-01' THEN %[1]s - $1::interval ELSE %[1]s END", column)
-	}
-	moved := func(column string) string { return column + " = " + column + " - $1::interval" }
-	for table, columns := range map[string][]string{
-		"balances":     {moved("period_start"), moved("updated_at"), ended("period_end"), ended("next_event_at"), ended("roll_at")},
-		"periods":      {moved("period_start"), moved("period_end"), moved("terms_at")},
-		"grants":       {moved("effective_at"), ended("expires_at")},
-		"entries":      {moved("period_start"), moved("created_at"), moved("effective_at")},
-		"tenants":      {moved("anchor")},
-		"tenant_terms": {moved("effective_at"), moved("anchor")},
-		"plans":        {moved("created_at")},
-	} {
-		_, err := s.pool.Exec(s.t.Context(), "UPDATE "+table+" SET "+strings.Join(columns, ", "), by)
-		s.check(err)
-	}
-	for _, finish := range testenv.Rewound {
-		_, err := s.pool.Exec(s.t.Context(), finish, "", by)
+	_, err := s.pool.Exec(s.t.Context(), "UPDATE plans SET created_at = created_at - $1::interval", by)
+	s.check(err)
+	for _, statement := range slices.Concat(testenv.Rewind(testenv.OfTenant), testenv.Rewound) {
+		_, err := s.pool.Exec(s.t.Context(), statement, "", by)
 		s.check(err)
 	}
 }
@@ -78,7 +64,7 @@ func (s *service) rhythmic() *service {
 
 func TestTrial_EndsThenPaidPlan(t *testing.T) {
 	t.Parallel()
-	s := newService(t).catalogue()
+	s := newService(t).rhythmic()
 	s.call("PUT", "/v1/plans/trial", `{"allowances":[{"meter":"calls","amount":100,"every":"once","anchor":"calendar","expires_in_days":14}]}`).want(201)
 	s.patch(`{"plan":"trial","apply":"now"}`).want(200)
 	s.debit("k1", "acme", "calls", 30).want(200)
@@ -97,9 +83,9 @@ func TestTrial_EndsThenPaidPlan(t *testing.T) {
 		trial.Closing == 0, trial)
 	s.patch(`{"plan":"trial","apply":"now"}`).want(200)
 	assert.Zero(t, s.remaining("acme", "calls"), "the trial came again")
-	s.patch(`{"plan":"basic"}`).want(200) // the period of a trial has no end
+	s.patch(`{"plan":"hourly"}`).want(200) // the period of a trial has no end
 	paid := s.balance("calls", "")
-	assert.True(t, paid.Plan == "basic" && paid.Granted == 10 && paid.Remaining == 10 && paid.Period.End != nil, paid)
+	assert.True(t, paid.Plan == "hourly" && paid.Granted == 10 && paid.Remaining == 10 && paid.Period.End != nil, paid)
 	s.debit("k3", "acme", "calls", 4).want(200)
 	trial = s.statement("calls", start)
 	assert.True(t, trial.Closed && trial.Period.End.Equal(*paid.Period.Start) && trial.Closing == 0 &&

@@ -61,7 +61,7 @@ func TestCommands_OverTheAPI_DoWhatTheySay(t *testing.T) {
 	ended(t, env, 0, "allowed: acme may use 3 api_calls now.|5,000 of", "explain", "acme", "api_calls", "3")
 	ended(t, env, 0, "denied: acme may not use 9,000 api_calls now: too little is left|at most 5,000", "explain", "acme", "api_calls", "9000")
 	ended(t, env, 0, "allowed: acme could use 100 api_calls at |if nothing is used until then|would come from grant|would remain", "explain", "acme", "api_calls", "100", "--at", time.Now().AddDate(0, 2, 0).Format(time.DateOnly))
-	ended(t, env, 0, "denied: acme could not use 9,000 api_calls at |quota_exceeded", "explain", "acme", "api_calls", "9000", "--at", time.Now().AddDate(0, 2, 0).Format(time.DateOnly))
+	ended(t, env, 0, "denied: acme could not use 9,000 api_calls at |credits_exhausted", "explain", "acme", "api_calls", "9000", "--at", time.Now().AddDate(0, 2, 0).Format(time.DateOnly))
 	ended(t, env, 1, "must lie in the next 400 days", "explain", "acme", "api_calls", "1", "--at", "yesterday")
 	in.sellTokens(t)
 	const rounded = "500 tokens would come from grant|3 coins would come from grant|coins pays for 2,345 tokens, at 1 per 1,000: exactly 2.345, rounded up to 3."

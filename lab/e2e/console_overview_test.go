@@ -53,7 +53,7 @@ func (b *browser) stream() <-chan [2]string {
 func (c *consoled) refuse(t testing.TB) *consoled {
 	t.Helper()
 	for i, tenant := range []string{"acme", "acme", "globex"} {
-		c.do(t, 429, "POST", "/v1/debits", "too-much-"+string(rune('0'+i)), object{"tenant": tenant, "items": []object{{"meter": "api_calls", "amount": 20_000}}})
+		c.do(t, 402, "POST", "/v1/debits", "too-much-"+string(rune('0'+i)), object{"tenant": tenant, "items": []object{{"meter": "api_calls", "amount": 20_000}}})
 	}
 	return c
 }
@@ -66,7 +66,7 @@ func TestConsole_Overview_WhatIsNow(t *testing.T) {
 	read, _ := c.key(t, "", "read")
 	b := c.browser(t).signIn(read)
 	b.get(200, "/console/", "1 part does not work on this instance", "default plan", "Requests a second", "Last roll", "No day is sealed"[3:], "nothing is archived")
-	b.showsSoon("/console/", "acme 2 quota_exceeded globex 1 quota_exceeded")
+	b.showsSoon("/console/", "acme 2 credits_exhausted globex 1 credits_exhausted")
 	b.showsSoon("/console/", "done")
 	b.get(200, "/console/overview/near", "globex", "api_calls", "95 %", "500 calls")
 	part := string(b.send("GET", "/console/", nil, "Hx-Request", "true").body)

@@ -363,7 +363,7 @@ func TestConsole_Refusals_EachInWords(t *testing.T) {
 func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	c := oneConsole.parallel(t)
 	b := c.browser(t).signIn(testKey)
-	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme-eu", "items": []object{{"meter": "api_calls", "amount": 18_000}}})
+	c.do(t, 402, "POST", "/v1/debits", "too-much", object{"tenant": "acme-eu", "items": []object{{"meter": "api_calls", "amount": 18_000}}})
 	b.showsSoon("/console/tenants/acme-eu/refusals", "It needed 18,000 calls")
 	page := b.get(200, "/console/tenants/acme-eu/refusals")
 	link := regexp.MustCompile(`href="(/console/tenants/acme-eu/refusals\?at=(\d\d)%3A(\d\d)&amp;day=(\d{4}-\d\d-\d\d))">`).FindStringSubmatch(page)

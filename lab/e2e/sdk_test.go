@@ -161,8 +161,8 @@ func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 		code, class error
 		details     func(*client.Problem) bool
 	}{
-		{ask(c, in.acme().consume(11)), client.ErrQuotaExceeded, client.ErrDenied, func(p *client.Problem) bool {
-			return p.Limiting.Meter == "api_calls" && *p.Required == 11 && *p.Available > 0 && p.ResetAt != nil
+		{ask(c, in.acme().consume(10)), client.ErrQuotaExceeded, client.ErrDenied, func(p *client.Problem) bool {
+			return p.Limiting.Meter == "api_calls" && *p.Required == 10 && *p.Available > 0 && p.ResetAt != nil
 		}},
 		{ask(c, slow), client.ErrRateLimited, client.ErrDenied, func(p *client.Problem) bool {
 			return slices.Equal(p.ViolatedPolicies, []string{"slow"}) && p.RetryAfterMs > 0

@@ -190,8 +190,7 @@ func timeless(r *ledger.CheckResult) *ledger.CheckResult {
 	if r == nil {
 		return nil
 	}
-	out := *r
-	out.AsOf, out.Refusal = time.Time{}, timelessError(r.Refusal)
+	out := ledger.CheckResult{Allowed: r.Allowed, Refusal: timelessError(r.Refusal)}
 	out.Items, out.Copies, out.Others = slices.Clone(r.Items), slices.Clone(r.Copies), slices.Clone(r.Others)
 	for i := range out.Items {
 		out.Items[i].Err = timelessError(out.Items[i].Err)

@@ -24,7 +24,7 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 		p.reissued = found.Reissued(p.calls)
 	}
 	p.locate(found)
-	p.more = t.ledger.learned.keysFor(p.calls)
+	p.likely = t.ledger.learned.keysFor(p.calls)
 	return nil
 }
 

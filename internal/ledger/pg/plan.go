@@ -19,6 +19,7 @@ type plan struct {
 	refunded []ledger.HoldKey  // holds of captures to be refunded, if their price is not a whole number
 	located  *ledger.Located   // the rows found for the targets; nil: not looked up yet
 
+	likely []ledger.BalanceKey                  // balances that such calls have needed before
 	more   []ledger.BalanceKey                  // balances that decisions requested
 	keys   []ledger.BalanceKey                  // all balances, sorted, each once
 	demand map[ledger.BalanceKey]int64          // the most units that may be drawn from each balance
@@ -118,6 +119,9 @@ func (p *plan) arrange() {
 			sum := bound.SaturatingAdd(p.demand[d.BalanceKey], d.Most)
 			p.demand[d.BalanceKey] = max(d.Most, min(sum, ledger.DemandAll))
 		}
+	}
+	for _, k := range p.likely {
+		p.demand[k] = ledger.DemandAll
 	}
 	for _, k := range p.more {
 		p.demand[k] = ledger.DemandWhole
