@@ -388,7 +388,7 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	b.get(200, unescaped(around[1]), "It needed 18,000 calls")
 	csv := regexp.MustCompile(`href="([^"]+refusals\.csv[^"]+)"`).FindStringSubmatch(b.get(200, unescaped(link[1])))
 	got := b.send("GET", unescaped(csv[1]), nil)
-	assert.True(t, got.status == 200 && strings.Count(string(got.body), "quota_exceeded") == 1, "the file of the minute: %s", got)
+	assert.True(t, got.status == 200 && strings.Count(string(got.body), "credits_exhausted") == 1, "the file of the minute: %s", got)
 }
 
 // berlin returns the time zone of the tenants.

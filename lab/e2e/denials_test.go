@@ -83,7 +83,7 @@ func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 	began := time.Now()
 	testenv.Together(clients, func(c int) {
 		for i := range each {
-			if got, err := in.send(t.Context(), "POST", "/v1/debits", fmt.Sprint("k", c, "-", i), debitOf("acme", "api_calls", 5)); err != nil || got.status != http.StatusTooManyRequests {
+			if got, err := in.send(t.Context(), "POST", "/v1/debits", fmt.Sprint("k", c, "-", i), debitOf("acme", "api_calls", 5)); err != nil || got.status != http.StatusPaymentRequired {
 				t.Errorf("%v, %v", got, err)
 				return
 			}
@@ -109,7 +109,8 @@ func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 func TestSupport_Page_Answers(t *testing.T) {
 	t.Parallel()
 	programOf(t, "curl")
-	in := serve(t, backends(t)).setUp(t, 5)
+	in := serve(t, backends(t)).setUp(t, 100)
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "used", debitOf("acme", "api_calls", 95))
 	in.do(t, http.StatusTooManyRequests, "POST", "/v1/debits", "k", debitOf("acme", "api_calls", 100))
 	testenv.Eventually(t, func() bool { return in.denials(t, "acme").total() > 0 }, "the denial is listed")
 	key := in.newSecret(t, object{"name": "support", "scopes": []string{"read"}})
@@ -122,8 +123,7 @@ func TestSupport_Page_Answers(t *testing.T) {
 	}
 	tty.leave()
 	assert.True(t, expectations(blocks) >= 5, "the page expects %d answers", expectations(blocks))
-	in.do(t, http.StatusOK, "POST", "/v1/debits", "used", debitOf("acme", "api_calls", 4))
 	near := in.do(t, http.StatusOK, "GET", "/v1/tenants?near=80&meter=api_calls", "", nil)
-	assert.Contains(t, string(near.body), `"standing":{"meter":"api_calls","percent":80,"remaining":1,"used":4}`,
+	assert.Contains(t, string(near.body), `"standing":{"meter":"api_calls","percent":95,"remaining":5,"used":95}`,
 		"%s", near)
 }

@@ -105,7 +105,7 @@ func TestRequest_Rubbish_NamesTheField(t *testing.T) {
 		"descriptors[0].entries[1].key \"path\": the":    ask(descriptor("route=/a", "path=/b")),
 		"descriptors[0].entries[1].key \"ip\": the":      ask(descriptor("remote_address=192.0.2.1", "ip=192.0.2.1")),
 		"descriptors[0].entries[0].value of tenant":      ask(descriptor("tenant=")),
-		"descriptors[0].entries[0].value of user":        ask(descriptor("user={a}")),
+		"descriptors[0].entries[0].value of user":        ask(descriptor("user=a b")),
 		"descriptors[0].entries[0].value of path":        ask(descriptor("path=" + strings.Repeat("/x", bound.MaxRoute))),
 		"descriptors[0].entries[0].value of route":       ask(descriptor("route=\x00")),
 		"descriptors[0].entries[0].value of method":      ask(descriptor("method=G T")),
