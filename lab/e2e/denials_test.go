@@ -52,7 +52,7 @@ func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
 	refuse := func(in *instance, n int) {
 		for range n {
 			sent++
-			in.do(t, http.StatusTooManyRequests, "POST", "/v1/debits", fmt.Sprint("k", sent), debitOf("acme", "api_calls", 5))
+			in.do(t, http.StatusPaymentRequired, "POST", "/v1/debits", fmt.Sprint("k", sent), debitOf("acme", "api_calls", 5))
 		}
 	}
 	refuse(in, 40)
