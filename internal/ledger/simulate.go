@@ -241,11 +241,11 @@ func (f *future) wait(lacks []shortage, end time.Time, counts func(*shortage) bo
 		case next.After(end):
 			return f.waitLong(counts)
 		}
-		done := false
-		var err error
-		if lacks, done, err = f.tryAt(next, counts); err != nil || done {
+		left, done, err := f.tryAt(next, counts)
+		if err != nil || done {
 			return wait{at: next}, err
 		}
+		lacks = left
 	}
 	return f.waitLong(counts)
 }

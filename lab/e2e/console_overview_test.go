@@ -95,7 +95,7 @@ func TestConsole_Stream_EndsWithItsSession(t *testing.T) {
 	<-stays
 	c.refuse(t)
 	for e := range events {
-		if strings.Contains(plain(e[1]), "acme 2 quota_exceeded") {
+		if strings.Contains(plain(e[1]), "acme 2 credits_exhausted") {
 			break // the content was sent again
 		}
 	}
@@ -124,7 +124,7 @@ func TestConsole_InChromium_Overview_RefreshesItself(t *testing.T) {
 	b.until(`document.querySelector("#now").dataset.live === "yes"`)
 	b.shows("refreshes by itself")
 	c.refuse(t)
-	b.shows("acme 2 quota_exceeded") // without a click
+	b.shows("acme 2 credits_exhausted") // without a click
 	b.click("Pause")
 	b.shows("paused")
 	b.click("Pause")

@@ -448,7 +448,7 @@ func TestConsole_Explain_SaysWhichStepLimits(t *testing.T) {
 	at := func(t time.Time) string { return "&at=" + t.Format("2006-01-02T15:04:05") }
 	nextMonth := time.Date(now.Year(), now.Month()+1, 3, 12, 0, 0, 0, zone)
 	ask("meter=api_calls&amount=8000"+at(nextMonth), "Allowed: acme could use 8000 calls of api_calls at "+nextMonth.Format("2006-01-02 15:04:05 MST"), "First grant", "2,000 calls of api_calls would remain", "Blocks and a suspension count as they are now")
-	ask("meter=api_calls&amount=10001"+at(nextMonth), "Denied: acme could not use 10001 calls of api_calls", "quota_exceeded")
+	ask("meter=api_calls&amount=10001"+at(nextMonth), "Denied: acme could not use 10001 calls of api_calls", "credits_exhausted")
 	ask("meter=credits&amount=150"+at(now.Add(-time.Minute)), "Balance of credits", "Refused in the minute of", "Read why", "A refusal names the limit that denied it")
 	ask("meter=credits&amount=150"+at(now.AddDate(2, 0, 0)), "must lie in the next 400 days")
 	ask("meter=credits&amount=150&at=noon", "This is not a time")

@@ -88,7 +88,7 @@ func TestSDK_HoldFor_FailsPanicsOrLeaves_Captured(t *testing.T) {
 	in.wantSettled(t, 20)
 	ran := false
 	_, err = c.HoldFor(t.Context(), in.hold(1000), func(context.Context, *client.HeldUnits) error { ran = true; return nil })
-	assert.True(t, errors.Is(err, client.ErrQuotaExceeded) && !ran, "%v, ran %t", err, ran)
+	assert.True(t, errors.Is(err, client.ErrCreditsExhausted) && !ran, "%v, ran %t", err, ran)
 }
 
 func TestSDK_Hold_MoreThanHeld_ChargedAsFarAsCovered(t *testing.T) {

@@ -269,7 +269,7 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 		"requests of 1,000 calls while the service is known to be away")
 	denied := sdk(t, in.instance, func(o *client.Options) { o.FailOpen = []string{client.AllMeters} })
 	_, err = denied.Consume(t.Context(), in.consume(101))
-	assert.ErrorIs(t, err, client.ErrQuotaExceeded, "a denial is a decision")
+	assert.ErrorIs(t, err, client.ErrCreditsExhausted, "a denial is a decision")
 	in.wantLeft(t, 100)
 }
 
@@ -294,7 +294,7 @@ func TestSDK_FailOpen_ServiceBack_DecidesAgain(t *testing.T) {
 	broken.Store(false)
 	testenv.Eventually(t, func() bool {
 		_, err := c.Consume(t.Context(), in.consume(101))
-		return errors.Is(err, client.ErrQuotaExceeded)
+		return errors.Is(err, client.ErrCreditsExhausted)
 	}, "the service decides again")
 	in.wantLeft(t, 100)
 }
