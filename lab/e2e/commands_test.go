@@ -185,18 +185,18 @@ func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
 	in := serve(t, backends(t)).setUp(t, 100)
 	env := asks(in)
 	ended(t, env, 0, "No request of acme was refused", "denials", "acme")
-	ended(t, env, 1, "quota_exceeded", "debit", "acme", "api_calls", "101")
+	ended(t, env, 1, "credits_exhausted", "debit", "acme", "api_calls", "101")
 	testenv.Eventually(t, func() bool {
 		status, stdout, _ := tool(t, env, "denials", "acme")
-		return status == 0 && strings.Contains(stdout, "quota_exceeded") && strings.Contains(stdout, "AVAILABLE")
+		return status == 0 && strings.Contains(stdout, "credits_exhausted") && strings.Contains(stdout, "AVAILABLE")
 	}, "the denial is counted")
-	ended(t, env, 0, "1|quota_exceeded|api_calls|101|100", "denials", "acme")
+	ended(t, env, 0, "1|credits_exhausted|api_calls|101|100", "denials", "acme")
 	var list struct{ Items, Counts []map[string]any }
 	err := json.Unmarshal([]byte(ended(t, env, 0, "", "denials", "acme", "--json")), &list)
 	assert.True(t, err == nil && len(list.Items) == 1 && len(list.Counts) == 1, "%+v %v", list, err)
 	ended(t, env, 0, "No request", "denials", "acme", "--to", "2026-01-02T00:00:00Z", "--from", "2026-01-01T00:00:00Z")
 	for _, from := range []string{"yesterday", "2d", "90m", "2026-01-01"} {
-		ended(t, env, 0, "1|quota_exceeded", "denials", "acme", "--from", from)
+		ended(t, env, 0, "1|credits_exhausted", "denials", "acme", "--from", from)
 	}
 	ended(t, env, 0, "No request of acme was refused from 2026-01-01 00:00:00Z", "denials", "acme", "--from", "2026-01-01", "--to", "yesterday")
 	for _, wrong := range []string{"tomorrow", "2026-13-01", "-3h", "999999d"} {

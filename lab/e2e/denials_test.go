@@ -68,7 +68,7 @@ func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
 	again.stop() // a process that is stopped stores its denials
 	last := serve(t, env)
 	d := last.denials(t, "acme")
-	assert.True(t, d.total() == stored+7 && int64(len(d.Items)) == stored+7 && d.Items[0].Code == "quota_exceeded",
+	assert.True(t, d.total() == stored+7 && int64(len(d.Items)) == stored+7 && d.Items[0].Code == "credits_exhausted",
 		"%d are counted and %d explained, want %d", d.total(), len(d.Items), stored+7)
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { QuotaExceededError, UnavailableError, type FailOpenEvent } from 'quotasvc'
+import { CreditsExhaustedError, UnavailableError, type FailOpenEvent } from 'quotasvc'
 import { key, newClient, newTenant, Proxy, startInstance, unavailable, until, used } from './service.js'
 
 const calls = (amount: number) => [{ meter: 'calls', amount }]
@@ -32,7 +32,7 @@ test('fail-open: off by default, and a denial or a wrong request never passes', 
   const proxy = await Proxy.start(unavailable('31'))
   await assert.rejects(newClient({ url: proxy.url }).debit({ tenant, items: calls(1) }), UnavailableError)
   const open = newClient({ url: proxy.url, failOpen: true })
-  await assert.rejects(open.debit({ tenant, items: calls(2) }, { retryDenied: false }), QuotaExceededError)
+  await assert.rejects(open.debit({ tenant, items: calls(2) }, { retryDenied: false }), CreditsExhaustedError)
   await assert.rejects(open.debit({ tenant: 'nobody', items: calls(2) }), /tenant_not_found/)
   proxy.faults = [unavailable('31'), unavailable('31')]
   assert.equal((await open.debit({ tenant, items: calls(1) })).meta.failedOpen, true)
