@@ -267,7 +267,7 @@ async def test_a_strange_path_is_no_error(aquota: AsyncQuota, quota: Quota, path
     assert response.status_code == 404 and response.headers["x-quota-remaining"] == "999"
 
 
-@pytest.mark.parametrize("tenant", ["a b", "-x", "ä", "x" * 129, "a/b"])
+@pytest.mark.parametrize("tenant", ["a b", ".x", "ä", "x" * 256, "a%b"])
 async def test_a_tenant_that_is_no_id_is_refused(aquota: AsyncQuota, tenant: str) -> None:
     response = await get(make_app(aquota, tenant=lambda r: tenant), "/ok", None)
     assert response.status_code == 400 and response.json()["code"] == "tenant_missing"
