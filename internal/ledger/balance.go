@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -17,6 +18,16 @@ type BalanceKey struct {
 // CompareKeys orders balances by tenant, meter and subject. Balances are locked in this order.
 func CompareKeys(a, b BalanceKey) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Meter, b.Meter), cmp.Compare(a.Subject, b.Subject))
+}
+
+// NamesOf returns the tenants and the meters of keys, sorted and each once.
+func NamesOf(keys []BalanceKey) (tenants, meters []string) {
+	for _, k := range keys {
+		tenants, meters = append(tenants, k.Tenant), append(meters, k.Meter)
+	}
+	slices.Sort(tenants)
+	slices.Sort(meters)
+	return slices.Compact(tenants), slices.Compact(meters)
 }
 
 // Sums are the totals of one period's entries, in the meter's smallest unit.

@@ -18,6 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/agreed"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/store/breaker"
 	"github.com/quotasvc/quotasvc/internal/store/citus"
@@ -121,7 +122,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	}
 	l.share = l.cluster == nil && lanes == 0 && cfg.Instances != nil
 	l.shareLanes()
-	l.sql = namedsql.Must(namedsql.Target(l.cluster != nil), sqlFiles)
+	l.sql = namedsql.Must(namedsql.Target(l.cluster != nil), sqlFiles, agreed.SQL)
 	l.journal = journal.New(cfg.Log)
 	for _, p := range []struct {
 		name, application string

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/agreed"
 )
 
 // loading holds the results of the statements that queueLoad queued. The results arrive when the batch of statements
@@ -13,7 +14,7 @@ import (
 type loading struct {
 	grants, named map[ledger.BalanceKey][]*ledger.OpenGrant
 	holds         map[ledger.BalanceKey][]*ledger.HoldLine
-	terms         *termsRows
+	terms         *agreed.Terms
 }
 
 // queueLoad queues the reads of the open grants and hold lines of balances, and of terms and plan versions. It also
@@ -24,7 +25,7 @@ func (l *Ledger) queueLoad(out *pgx.Batch, p *plan, grants, terms []ledger.Balan
 		grants: map[ledger.BalanceKey][]*ledger.OpenGrant{},
 		named:  map[ledger.BalanceKey][]*ledger.OpenGrant{},
 		holds:  map[ledger.BalanceKey][]*ledger.HoldLine{},
-		terms:  newTermsRows(),
+		terms:  agreed.Queue(out, l.sql, terms),
 	}
 	if len(grants) > 0 {
 		tenants, meters, subjects := columnsOf(grants)
@@ -39,11 +40,6 @@ func (l *Ledger) queueLoad(out *pgx.Batch, p *plan, grants, terms []ledger.Balan
 	if len(p.refunded) > 0 {
 		holdTenants, holdIDs := pairs(p.refunded, splitHold)
 		out.Queue(l.sql["PayingGrants"], holdTenants, holdIDs).Query(scanGrants(more.named))
-	}
-	if len(terms) > 0 {
-		tenants, meters := distinct(terms)
-		out.Queue(l.sql["TenantTerms"], tenants).Query(more.terms.scanHistory)
-		out.Queue(l.sql["PlanVersions"], tenants, meters).Query(more.terms.scanPlans)
 	}
 	return more
 }
@@ -64,21 +60,12 @@ func (more *loading) attach(
 	}
 	for _, k := range termKeys {
 		b := books[k]
-		b.History, b.Plans, b.Broken = more.terms.history[k.Tenant], more.terms.plans, more.terms.faults[k.Tenant]
+		b.History, b.Plans, b.Broken = more.terms.History[k.Tenant], more.terms.Plans, more.terms.Faults[k.Tenant]
 		b.Timeline = ledger.NewTimeline(k, b.History, b.Plans)
 		if b.Plan != "" {
-			if b.Terms = ledger.AllowanceOf(k, more.terms.plans, b.Plan, b.PlanVersion); b.Terms != nil {
+			if b.Terms = ledger.AllowanceOf(k, more.terms.Plans, b.Plan, b.PlanVersion); b.Terms != nil {
 				learned.keepAllowance(k, b.Plan, b.PlanVersion, b.Terms)
 			}
 		}
 	}
-}
-
-func distinct(keys []ledger.BalanceKey) (tenants, meters []string) {
-	for _, k := range keys {
-		tenants, meters = append(tenants, k.Tenant), append(meters, k.Meter)
-	}
-	slices.Sort(tenants)
-	slices.Sort(meters)
-	return slices.Compact(tenants), slices.Compact(meters)
 }

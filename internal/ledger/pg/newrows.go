@@ -30,7 +30,7 @@ func (t *tx) addNewBalances(ctx context.Context, keys []ledger.BalanceKey, p *pl
 	if p.state != stateUsual {
 		return false, nil
 	}
-	tenants, meters := distinct(keys)
+	tenants, meters := ledger.NamesOf(keys)
 	var homes int
 	if err := t.conn.QueryRow(ctx, t.ledger.sql["KeepHomes"], tenants, meters).Scan(&homes); err != nil {
 		return false, fmt.Errorf("look up the homes of balances: %w", err)

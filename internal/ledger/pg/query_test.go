@@ -15,6 +15,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
 // batchStatements are the statements of a batch. PostgreSQL plans them once per connection, possibly while the tables
@@ -27,7 +28,7 @@ var batchStatements = []string{
 
 func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	t.Parallel()
-	testenv.Statements(t, newBundle(t).sql)
+	testenv.Statements(t, namedsql.Must(namedsql.Target(testenv.OnCitus()), sqlFiles))
 }
 
 // Wrong plans had a hundred times the cost of right plans. They had sequential scans, materialised whole partitions

@@ -2,8 +2,6 @@ package verifier
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,17 +10,9 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/agreed"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
-
-// agreed are the terms that some tenants have agreed to.
-type agreed struct {
-	history map[string][]ledger.TenantTerms // by tenant, oldest first
-	plans   map[string][]ledger.PlanVersion
-	// unread has the tenants whose terms this version cannot read, for example because of a time zone that only a newer
-	// version has.
-	unread map[string]bool
-}
 
 // compareTerms compares what periods and grants of balances have from the terms of their tenants. It implements
 // audit.TermsComparer. It reads the terms after the rows. Terms that were added meanwhile change nothing, because a
@@ -31,88 +21,28 @@ func (v *Verifier) compareTerms(ctx context.Context, opened []audit.Opened) ([]a
 	if len(opened) == 0 {
 		return nil, nil
 	}
-	terms, err := v.readTerms(ctx, opened)
-	if err != nil {
+	keys := make([]ledger.BalanceKey, len(opened))
+	for i := range opened {
+		keys[i] = ledger.BalanceKey(opened[i].Key)
+	}
+	ctx, cancel := context.WithTimeout(ctx, termsTimeout)
+	defer cancel()
+	b := &pgx.Batch{}
+	terms := agreed.Queue(b, v.sql, keys)
+	if err := v.pool.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("read terms: %w", err)
 	}
 	var out []audit.Difference
 	for i := range opened {
 		o := &opened[i]
-		if terms.unread[o.Tenant] {
+		if terms.Faults[o.Tenant] != nil {
 			continue
 		}
-		c := comparison{balance: o, key: ledger.BalanceKey(o.Key), history: terms.history[o.Tenant], plans: terms.plans}
+		c := comparison{balance: o, key: keys[i], history: terms.History[o.Tenant], plans: terms.Plans}
 		c.compare()
 		out = append(out, c.found...)
 	}
 	return out, nil
-}
-
-func (v *Verifier) readTerms(ctx context.Context, opened []audit.Opened) (*agreed, error) {
-	ctx, cancel := context.WithTimeout(ctx, termsTimeout)
-	defer cancel()
-	var tenants, meters, plans []string
-	for i := range opened {
-		tenants, meters = append(tenants, opened[i].Tenant), append(meters, opened[i].Meter)
-	}
-	out := &agreed{
-		history: map[string][]ledger.TenantTerms{}, plans: map[string][]ledger.PlanVersion{}, unread: map[string]bool{},
-	}
-	rows, err := v.pool.Query(ctx, v.sql["TermsHistory"], distinct(tenants))
-	if err != nil {
-		return nil, err
-	}
-	var tenant, zone string
-	var overrides []byte
-	var t ledger.TenantTerms
-	_, err = pgx.ForEachRow(rows, []any{&tenant, &t.Since, &t.Plan, &t.AnchorAt, &zone, &overrides}, func() error {
-		t.Overrides = nil
-		var err error
-		t.Zone, err = period.ParseZone(zone)
-		out.unread[tenant] = out.unread[tenant] || errors.Join(err, json.Unmarshal(overrides, &t.Overrides)) != nil
-		t.Since, t.AnchorAt = t.Since.UTC(), t.AnchorAt.UTC()
-		out.history[tenant] = append(out.history[tenant], t)
-		plans = append(plans, t.Plan)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, v.readPlans(ctx, out, distinct(plans), distinct(meters))
-}
-
-func (v *Verifier) readPlans(ctx context.Context, into *agreed, plans, meters []string) error {
-	rows, err := v.pool.Query(ctx, v.sql["PlansOfTerms"], plans, meters)
-	if err != nil {
-		return err
-	}
-	var plan, meter string
-	var days int
-	var a ledger.Allowance
-	var p ledger.PlanVersion
-	_, err = pgx.ForEachRow(rows, []any{
-		&plan, &p.Version, &p.CreatedAt, &meter, &a.Amount, &a.Every, &a.Anchor, &a.RolloverMin, &a.RolloverMax,
-		&a.PerSubject, &days, &a.OveragePreserved,
-	}, func() error {
-		versions := into.plans[plan]
-		if n := len(versions); n == 0 || versions[n-1].Version != p.Version {
-			p.CreatedAt, p.Allowances = p.CreatedAt.UTC(), map[string]ledger.Allowance{}
-			versions = append(versions, p)
-			into.plans[plan] = versions
-		}
-		a.Lasts = time.Duration(days) * 24 * time.Hour
-		if meter != "" {
-			versions[len(versions)-1].Allowances[meter] = a
-		}
-		a = ledger.Allowance{}
-		return nil
-	})
-	return err
-}
-
-func distinct(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // termsTimeout bounds the reads of the terms of a group of balances.

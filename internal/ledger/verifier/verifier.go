@@ -15,6 +15,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/agreed"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 	"github.com/quotasvc/quotasvc/internal/store/pgpool"
@@ -69,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Verifier, error) {
 		return nil, errors.New("verifier: DatabaseURL, Log and Metrics are required")
 	}
 	v := &Verifier{
-		cfg: cfg, log: cfg.Log, sql: namedsql.Must(namedsql.Plain, sqlFiles), metrics: newMetrics(cfg.Metrics), slot: newSlot(),
+		cfg: cfg, log: cfg.Log, sql: namedsql.Must(cfg.Target, sqlFiles, agreed.SQL), metrics: newMetrics(cfg.Metrics), slot: newSlot(),
 		wholeUpTo: wholeUpTo, positionEvery: positionEvery, copiesPatience: copiesPatience,
 	}
 	v.watch = &watch{verifier: v, cancel: func() {}}

@@ -22,10 +22,10 @@ const (
 	plainLine = " -- plain"
 )
 
-// Must is like Load, but panics if Load would fail. It is for the embedded files of a package. They are part of the
+// Must is like Load, but panics if Load would fail. It is for the embedded files of packages. They are part of the
 // program and a test loads them, so Must does not panic in a released program.
-func Must(target Target, files fs.FS) map[string]string {
-	all, err := Load(target, files)
+func Must(target Target, files ...fs.FS) map[string]string {
+	all, err := Load(target, files...)
 	if err != nil {
 		panic(err)
 	}
@@ -35,28 +35,38 @@ func Must(target Target, files fs.FS) map[string]string {
 // Load returns the SQL of each statement in the files sql/*.sql, by the statement's name, for one kind of database. It
 // fails if a file cannot be read, if a statement is empty or lacks its semicolon, or if two statements have the same
 // name.
-func Load(target Target, files fs.FS) (map[string]string, error) {
-	paths, err := fs.Glob(files, "sql/*.sql")
-	if err != nil {
-		return nil, fmt.Errorf("list embedded SQL: %w", err)
-	}
+func Load(target Target, files ...fs.FS) (map[string]string, error) {
 	all := map[string]string{}
-	for _, path := range paths {
-		text, err := fs.ReadFile(files, path)
+	for _, f := range files {
+		paths, err := fs.Glob(f, "sql/*.sql")
 		if err != nil {
-			return nil, fmt.Errorf("read embedded SQL %s: %w", path, err)
+			return nil, fmt.Errorf("list embedded SQL: %w", err)
 		}
-		for _, part := range strings.Split(string(text), "-- name: ")[1:] {
-			name, body, _ := strings.Cut(part, "\n")
-			name = strings.TrimSpace(name)
-			statement, ended := strings.CutSuffix(target.text(body), ";")
-			if _, twice := all[name]; twice || !ended || statement == "" {
-				return nil, fmt.Errorf("embedded SQL %s: statement %q is empty, lacks its semicolon or has the name of another one", path, name)
+		for _, path := range paths {
+			text, err := fs.ReadFile(f, path)
+			if err != nil {
+				return nil, fmt.Errorf("read embedded SQL %s: %w", path, err)
 			}
-			all[name] = statement
+			if err := target.addTo(all, string(text)); err != nil {
+				return nil, fmt.Errorf("embedded SQL %s: %w", path, err)
+			}
 		}
 	}
 	return all, nil
+}
+
+// addTo adds the statements of a file to the map all.
+func (target Target) addTo(all map[string]string, file string) error {
+	for _, part := range strings.Split(file, "-- name: ")[1:] {
+		name, body, _ := strings.Cut(part, "\n")
+		name = strings.TrimSpace(name)
+		statement, ended := strings.CutSuffix(target.text(body), ";")
+		if _, twice := all[name]; twice || !ended || statement == "" {
+			return fmt.Errorf("statement %q is empty, lacks its semicolon or has the name of another one", name)
+		}
+		all[name] = statement
+	}
+	return nil
 }
 
 // text returns the statement in body as the target needs it: without comments, and without the lines for the other kind

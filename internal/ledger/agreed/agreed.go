@@ -1,6 +1,7 @@
-package pg
+package agreed
 
 import (
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,26 +13,38 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// termsRows collects the rows of the statements TenantTerms and PlanVersions.
-type termsRows struct {
-	history map[string][]ledger.TenantTerms // by tenant, oldest first
-	plans   map[string][]ledger.PlanVersion // by plan, in order of versions
-	// faults has, by tenant, the reason why this process cannot use the tenant's history, for example a time zone
+// SQL has the statements of Queue.
+//
+//go:embed sql/*.sql
+var SQL embed.FS
+
+// Terms are the terms of some tenants.
+type Terms struct {
+	History map[string][]ledger.TenantTerms // by tenant, oldest first
+	Plans   map[string][]ledger.PlanVersion // by plan, in order of versions
+	// Faults has, by tenant, the reason why this process cannot use the tenant's history, for example a time zone
 	// that only a newer version has.
-	faults map[string]error
+	Faults map[string]error
 }
 
-func newTermsRows() *termsRows {
-	return &termsRows{
-		history: map[string][]ledger.TenantTerms{},
-		plans:   map[string][]ledger.PlanVersion{},
-		faults:  map[string]error{},
+// Queue queues the reads of the terms of balances. The terms arrive when out is sent. sql has the statements of SQL.
+func Queue(out *pgx.Batch, sql map[string]string, keys []ledger.BalanceKey) *Terms {
+	t := &Terms{
+		History: map[string][]ledger.TenantTerms{},
+		Plans:   map[string][]ledger.PlanVersion{},
+		Faults:  map[string]error{},
 	}
+	if len(keys) > 0 {
+		tenants, meters := ledger.NamesOf(keys)
+		out.Queue(sql["TenantTerms"], tenants).Query(t.scanHistory)
+		out.Queue(sql["PlanVersions"], tenants, meters).Query(t.scanPlans)
+	}
+	return t
 }
 
-// scanHistory reads the rows of the statement TenantTerms into r.history. If the terms of a tenant cannot be read, it
-// stores the reason in r.faults.
-func (r *termsRows) scanHistory(rows pgx.Rows) error {
+// scanHistory reads the rows of the statement TenantTerms into r.History. If the terms of a tenant cannot be read, it
+// stores the reason in r.Faults.
+func (r *Terms) scanHistory(rows pgx.Rows) error {
 	var tenant, zone string
 	var overrides []byte
 	var t ledger.TenantTerms
@@ -41,20 +54,20 @@ func (r *termsRows) scanHistory(rows pgx.Rows) error {
 		t.Overrides = nil
 		loc, err := period.ParseZone(zone)
 		if err = errors.Join(err, json.Unmarshal(overrides, &t.Overrides)); err != nil {
-			r.faults[tenant] = fmt.Errorf("terms of tenant %s: %w", tenant, err)
+			r.Faults[tenant] = fmt.Errorf("terms of tenant %s: %w", tenant, err)
 			return nil
 		}
 		t.Since = t.Since.UTC()
 		t.AnchorAt = t.AnchorAt.UTC()
 		t.Zone = loc
-		r.history[tenant] = append(r.history[tenant], t)
+		r.History[tenant] = append(r.History[tenant], t)
 		return nil
 	})
 	return err
 }
 
-// scanPlans reads the rows of the statement PlanVersions into r.plans.
-func (r *termsRows) scanPlans(rows pgx.Rows) error {
+// scanPlans reads the rows of the statement PlanVersions into r.Plans.
+func (r *Terms) scanPlans(rows pgx.Rows) error {
 	var plan, meter string
 	var days int
 	var a ledger.Allowance
@@ -64,12 +77,12 @@ func (r *termsRows) scanPlans(rows pgx.Rows) error {
 		&a.OverageAllowed, &a.OverageCap, &a.OverflowMeter, &a.OverflowPrice.Units, &a.OverflowPrice.Per,
 		&a.PerSubject, &days, &a.OveragePreserved, &a.AlertAt,
 	}, func() error {
-		versions := r.plans[plan]
+		versions := r.Plans[plan]
 		if n := len(versions); n == 0 || versions[n-1].Version != v.Version {
 			versions = append(versions, ledger.PlanVersion{
 				Version: v.Version, CreatedAt: v.CreatedAt.UTC(), Allowances: map[string]ledger.Allowance{},
 			})
-			r.plans[plan] = versions
+			r.Plans[plan] = versions
 		}
 		a.Lasts = time.Duration(days) * 24 * time.Hour
 		if meter != "" {
