@@ -124,11 +124,12 @@ func (b *Batch) Decide(calls []*Call) Next {
 	if catchUp {
 		return Next{CatchUp: true}
 	}
-	next := Next{All: err != nil}
+	if err != nil {
+		return Next{All: true}
+	}
+	var next Next
 	for _, c := range calls {
-		if err == nil {
-			next.add(b.decide(c), c)
-		}
+		next.add(b.decide(c), c)
 	}
 	return next
 }

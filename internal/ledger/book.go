@@ -140,8 +140,8 @@ func (b *Book) draw(j *[]Entry, now time.Time, amount int64, e Entry) []Draw {
 	return parts
 }
 
-// enter applies e to the sums and appends it to j as the balance's next entry. The caller has changed the grants
-// already.
+// enter applies e to the sums and appends it to j as the balance's next entry. A simulation keeps no entries: its j is
+// nil. The caller has changed the grants already.
 func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 	remaining := b.Apply(e.Kind, e.Amount)
 	b.Seq++
@@ -153,6 +153,9 @@ func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 		b.active = true
 		b.firstEntry = true
 		b.RollAt = period.Earlier(b.RollAt, b.End)
+	}
+	if j == nil {
+		return
 	}
 	e.BalanceKey, e.Seq, e.PeriodStart, e.RemainingAfter, e.CreatedAt = b.BalanceKey, b.Seq, b.Start, remaining, b.UpdatedAt
 	*j = append(*j, e)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
@@ -35,13 +36,25 @@ type CheckResult struct {
 	Refusal *errcode.Error // error that the debit would get; nil: it would succeed
 
 	book *Book // the only balance that decides, if it refuses
+	last atomic.Pointer[refusedAmount]
+}
+
+// refusedAmount is the answer of RefusalOf for an amount.
+type refusedAmount struct {
+	amount  int64
+	refusal *errcode.Error
 }
 
 // RefusalOf returns the refusal of another debit that differs only in its key and the amount of its only item. It
-// returns nil if the debit would succeed, or if more than one balance decides.
+// returns nil if the debit would succeed, or if more than one balance decides. It keeps the last answer, because a
+// flood mostly repeats one amount.
 func (r *CheckResult) RefusalOf(d *Debit) *errcode.Error {
 	if r.book == nil {
 		return nil
+	}
+	amount := d.Items[0].Amount
+	if last := r.last.Load(); last != nil && last.amount == amount {
+		return last.refusal
 	}
 	b := NewBatch()
 	b.Now, b.Books[r.book.BalanceKey] = r.AsOf, r.book.clone()
@@ -50,6 +63,7 @@ func (r *CheckResult) RefusalOf(d *Debit) *errcode.Error {
 		return nil
 	}
 	refused, _ := errors.AsType[*errcode.Error](c.Err)
+	r.last.Store(&refusedAmount{amount, refused})
 	return refused
 }
 
@@ -92,15 +106,16 @@ func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
 			Meter: s.own.Meter, Required: amount, MaxAllowedNow: s.available(), Position: s.own.Position(),
 			Cap: b.capOf(s.own.BalanceKey, d.Subject),
 		}
-		if s.own.Unknown() || item.MaxAllowedNow < amount {
-			if item.Err, err = b.refusalOf(d, i); err != nil {
+		// A single item is refused below.
+		if len(d.Items) > 1 && (s.own.Unknown() || item.MaxAllowedNow < amount) {
+			refused, err := b.refusalOf(d, i)
+			if err != nil {
 				return nil, nil, err
 			}
-			if denial := DenialOf(item.Err); denial != nil {
-				item.WouldSucceedAt = denial.WouldSucceedAt
+			if refused != nil {
+				result.refuse(i, refused)
 			}
 		}
-		result.Allowed = result.Allowed && item.Err == nil
 		result.Copies = append(result.Copies, s.own.Copy(b.Now))
 		for _, book := range s.books() {
 			if book != nil && book != s.own {
@@ -122,14 +137,26 @@ func (b *Batch) check(d *Debit) (*CheckResult, *errcode.Error, error) {
 	}
 	if e, refused := errors.AsType[*errcode.Error](c.Err); refused {
 		result.Refusal = e
-		if len(d.Items) == 1 && len(result.Others) == 0 {
-			result.book = b.Books[BalanceKey{d.Tenant, d.Items[0].Meter, ""}].clone()
-		}
-		if denial := DenialOf(e); denial != nil && result.Allowed {
+		denial := DenialOf(e)
+		switch {
+		case len(d.Items) == 1:
+			result.refuse(0, e)
+			if len(result.Others) == 0 {
+				result.book = b.Books[BalanceKey{d.Tenant, d.Items[0].Meter, ""}].clone()
+			}
+		case denial != nil && result.Allowed: // the items succeed alone, but not together
 			result.Allowed, result.Items[denial.Item].Err = false, e
 		}
 	}
 	return result, nil, nil
+}
+
+// refuse records the refusal of an item.
+func (r *CheckResult) refuse(item int, e *errcode.Error) {
+	r.Allowed, r.Items[item].Err = false, e
+	if denial := DenialOf(e); denial != nil {
+		r.Items[item].WouldSucceedAt = denial.WouldSucceedAt
+	}
 }
 
 // refusalOf returns the refusal that a debit of one item of d would get.

@@ -66,7 +66,7 @@ func DenialOf(err error) *Denial {
 
 // refusal returns the error of a denial of an item.
 func (d *Denial) refusal(code errcode.Code, now time.Time) *errcode.Error {
-	e := errcode.Errorf(code, itemField(d.Item, "amount"), "%s", d.text())
+	e := errcode.Errorf(code, itemField(d.Item, "amount"), "%s", d.text(code))
 	e.Data = d
 	if at := d.RetryAt(); code == errcode.QuotaExceeded && !at.IsZero() {
 		e.RetryAfter = max(at.Sub(now), time.Second)
@@ -84,19 +84,21 @@ func (d *Denial) RetryAt() time.Time {
 }
 
 // text returns a sentence that describes the missing units.
-func (d *Denial) text() string {
+func (d *Denial) text(code errcode.Code) string {
 	if d.Limiting.Level == LevelSubject {
 		return fmt.Sprintf("%s: %d requested, the cap of subject %s leaves %d", d.Limiting.Meter, d.Required, d.Limiting.Subject, d.Available)
 	}
-	at := d.ResetAt
+	at, until := d.ResetAt, ""
 	if at.IsZero() {
 		at = d.WouldSucceedAt
 	}
-	if at.IsZero() {
-		return fmt.Sprintf("%s: %d requested, %d remaining; a grant is needed", d.Limiting.Meter, d.Required, d.Available)
+	switch {
+	case code == errcode.CreditsExhausted:
+		until = "; a grant is needed"
+	case !at.IsZero():
+		until = " until " + at.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%s: %d requested, %d remaining until %s",
-		d.Limiting.Meter, d.Required, d.Available, at.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s: %d requested, %d remaining%s", d.Limiting.Meter, d.Required, d.Available, until)
 }
 
 // deny refuses an item that lacks units. The refusal is completed by Batch.simulate. In a trial, deny records what the

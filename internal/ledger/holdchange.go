@@ -349,12 +349,19 @@ func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (
 func (b *Book) giveBack(j *[]Entry, h *HoldLine, n int64, policy ReturnPolicy, id string, due, now time.Time) {
 	h.Returned, h.changed = h.Returned+n, true
 	b.holdOn(h.Grant, -n)
-	to := b.restore(h.Grant, h.Source, n, policy, derivedID(prefixRegrant, fmt.Sprint("hold/", h.HoldID, "/", h.Line, "/", h.Returned)), due)
-	detail := holdDetail{Hold: h.HoldID}
-	if to.policy != "" {
-		detail.From, detail.Policy = h.Grant, to.policy
+	regrant := ""
+	if policy == ReturnRegrant {
+		regrant = derivedID(prefixRegrant, fmt.Sprint("hold/", h.HoldID, "/", h.Line, "/", h.Returned))
 	}
-	e := Entry{Kind: EntryRelease, OperationID: id, Line: 1, Grant: to.grant, Source: to.source, Amount: n, Item: h.Item, Detail: mustJSON(detail)}
+	to := b.restore(h.Grant, h.Source, n, policy, regrant, due)
+	e := Entry{Kind: EntryRelease, OperationID: id, Line: 1, Grant: to.grant, Source: to.source, Amount: n, Item: h.Item}
+	if j != nil {
+		detail := holdDetail{Hold: h.HoldID}
+		if to.policy != "" {
+			detail.From, detail.Policy = h.Grant, to.policy
+		}
+		e.Detail = mustJSON(detail)
+	}
 	if id != "" {
 		e.EffectiveAt = due
 	}

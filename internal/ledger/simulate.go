@@ -114,12 +114,13 @@ func (b *Batch) waitAlone(op Operation, s *shortage, end time.Time) (wait, error
 // futureOf returns the present of an operation, from which its future begins.
 func (b *Batch) futureOf(op Operation, only int) (*future, error) {
 	f := &future{now: b, op: op, only: only, books: map[BalanceKey]*Book{}, at: b.Now}
-	for _, d := range op.Demand(&b.Located) {
+	demand := op.Demand(&b.Located)
+	for _, d := range demand {
 		if book := b.Books[d.BalanceKey]; book != nil {
 			f.at = period.Later(f.at, book.UpdatedAt)
 		}
 	}
-	for _, d := range op.Demand(&b.Located) {
+	for _, d := range demand {
 		if err := f.add(d.BalanceKey); err != nil {
 			return nil, err
 		}
@@ -149,7 +150,6 @@ func (b *Book) skipTo(until time.Time) error {
 		return b.Broken
 	}
 	for b.cutOpenPeriod(); !b.NextEvent.After(until); b.cutOpenPeriod() {
-		var entries []Entry
 		next := b.End
 		for _, g := range b.Grants {
 			switch g.Status {
@@ -160,7 +160,7 @@ func (b *Book) skipTo(until time.Time) error {
 			case GrantExhausted, GrantExpired, GrantVoided:
 			}
 		}
-		if err := b.step(period.Earlier(next, until), until, until, &entries); err != nil {
+		if err := b.step(period.Earlier(next, until), until, until, nil); err != nil {
 			return err
 		}
 		b.Closed, b.ended = nil, nil
@@ -168,12 +168,15 @@ func (b *Book) skipTo(until time.Time) error {
 	return nil
 }
 
+// errNoFuture means that a period to come cannot be computed.
+var errNoFuture = errors.New("ledger: a period to come cannot be computed")
+
 // advance moves all balances to the instant `at`.
 func (f *future) advance(at time.Time) error {
 	f.at = at
 	for _, book := range f.books {
 		if err := book.skipTo(at); err != nil {
-			return err
+			return errors.Join(errNoFuture, err)
 		}
 	}
 	return nil
@@ -227,9 +230,18 @@ func (t *TargetState) of(op Operation) TargetState {
 	return out
 }
 
-// wait advances the future until the operation lacks none of the units that `counts` selects, but not beyond the
-// instant `end`. lacks has what it lacks at f.at.
+// wait returns how long the operation lacks some of the units that `counts` selects. lacks has what it lacks at f.at.
+// The wait has no instant after `end`, and none if a period before cannot be computed.
 func (f *future) wait(lacks []shortage, end time.Time, counts func(*shortage) bool) (wait, error) {
+	w, err := f.advanceUntil(lacks, end, counts)
+	if errors.Is(err, errNoFuture) {
+		return wait{}, nil
+	}
+	return w, err
+}
+
+// advanceUntil advances the future until the operation lacks none of these units: see wait.
+func (f *future) advanceUntil(lacks []shortage, end time.Time, counts func(*shortage) bool) (wait, error) {
 	for range trialsMax {
 		next := f.at
 		for i := range lacks {
@@ -263,7 +275,8 @@ func (f *future) tryAt(at time.Time, counts func(*shortage) bool) ([]shortage, b
 
 // waitLong reports whether the operation succeeds in a distant future, in which only periods begin and end.
 func (f *future) waitLong(counts func(*shortage) bool) (wait, error) {
-	_, done, err := f.tryAt(f.at.Add(farAhead), counts)
+	last := period.Latest.Add(-time.Microsecond)
+	_, done, err := f.tryAt(period.Earlier(f.at.Add(farAhead), last), counts)
 	return wait{never: !done}, err
 }
 
@@ -274,10 +287,10 @@ func (f *future) horizon(lacks []shortage) time.Time {
 	for i := range lacks {
 		end, facts = period.Later(end, lacks[i].ResetAt), facts || !lacks[i].renews
 	}
+	if !facts {
+		return end
+	}
 	for _, book := range f.books {
-		if !facts {
-			break
-		}
 		if book.End.Before(period.Forever) {
 			end = period.Later(end, book.End)
 		}
@@ -358,13 +371,7 @@ func (b *Book) gains(gains []gain, units func(int64) int64) []gain {
 // shortage with the longest wait limits the operation. Of equal waits, a subject's comes before the tenant's.
 func denial(lacks []shortage, succeeds wait, now time.Time) *errcode.Error {
 	limiting := slices.MaxFunc(lacks, func(a, b shortage) int {
-		nearer := func(s shortage) int {
-			if s.Subject != "" {
-				return 1
-			}
-			return 0
-		}
-		return cmp.Or(a.wait.compare(b.wait), cmp.Compare(nearer(a), nearer(b)), -cmp.Compare(a.Meter, b.Meter))
+		return cmp.Or(a.wait.compare(b.wait), cmp.Compare(a.Subject, b.Subject), -cmp.Compare(a.Meter, b.Meter))
 	})
 	d := &Denial{
 		Item: limiting.item, Required: limiting.Required, Available: limiting.units,
