@@ -150,7 +150,7 @@ func (b *Batch) advance() (catchUp bool, err error) {
 		mark := len(b.journal)
 		more, err := book.advance(period.Later(b.Now, book.UpdatedAt), &b.journal)
 		switch {
-		case errors.Is(err, errNotLoaded):
+		case errors.Is(err, errNotLoaded), errors.Is(err, errPastUse):
 			return false, err
 		case err != nil:
 			b.journal = b.journal[:mark]

@@ -76,7 +76,7 @@ func (a *Allowance) fitting(s idleState, n int, room int64) int {
 func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
 	t, at := o.terms, b.End
 	switch {
-	case t.once(), o.how != endsInTime, o.carried != 0, b.SpanEnd.After(at), t.share(t.Allowance.Amount, at, o.period) != t.Allowance.Amount:
+	case t.once(), o.cut, !o.from.IsZero(), o.worth != t.Allowance.Amount:
 		return 0, at // the first period of the run would differ from the others
 	case b.Seq == 0 && (t.Allowance.Amount > 0 || o.rollover != nil || t.Allowance.rolls()):
 		return 0, at // the first grant of a balance always has an entry: Unknown depends on it
@@ -149,10 +149,10 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	s := o.idleState()
 	after, paid := t.Allowance.passAll(s, n)
 	b.Start, b.End = at, end
-	b.Plan, b.PlanVersion, b.Terms = t.plan, t.version, &t.Allowance
+	b.Plan, b.PlanVersion, b.Terms, b.TermsAt = t.plan, t.version, &t.Allowance, period.Later(b.TermsAt, t.since)
 	r := runEntries{book: b, j: j, id: systemID("idle", b.BalanceKey, instantID(at)), now: now}
 	r.payOverage(s.owing, paid, after.owing, at, end)
-	next := &opening{terms: t, period: p, owing: after.owing}
+	next := &opening{terms: t, period: p, worth: t.Allowance.Amount, owing: after.owing}
 	if next.rollover = r.rollOver(o.rollover, after, at, p); next.rollover != nil {
 		b.addGrant(next.rollover)
 	}

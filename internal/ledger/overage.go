@@ -94,6 +94,9 @@ func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *Ref
 		enter(EntryRefundOverage, n)
 		return
 	case e.Seq <= book.ForgivenSeq:
+		if !e.CreatedAt.Before(book.CarriedFrom) {
+			book.OverageBefore = max(0, book.OverageBefore-n)
+		}
 		enter(EntryRefundClosed, n)
 		return
 	}

@@ -402,22 +402,26 @@ func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64
 // giveBack gives n units of the refunded entry `of` back to the grant that e names, and writes e. If that grant has
 // ended, r.Return decides where the units go.
 func (r *Refund) giveBack(b *Batch, book *Book, e Entry, of *Entry, n int64, out *RefundItem) {
-	d := r.detailOf(of)
-	to := book.restore(e.Grant, e.Source, n, r.Return, r.regrantID(of.Line, payerOf(&e)), b.Now)
-	if to.policy != "" {
-		d.From, d.Policy = e.Grant, to.policy
-	}
-	e.Grant, e.Source, e.Amount, e.Detail = to.grant, to.source, n, mustJSON(d)
-	b.enter(book, e)
-	if to.policy == ReturnForfeit {
-		e.Kind = EntryExpire
-		b.enter(book, e)
-	}
-	if out != nil {
-		if to.policy == ReturnForfeit {
-			out.Forfeited += n
+	for _, to := range book.restore(restored{
+		grant: e.Grant, source: e.Source, units: n, policy: r.Return, newID: r.regrantID(of.Line, payerOf(&e)), drawn: of.CreatedAt,
+	}, b.Now) {
+		part, d := e, r.detailOf(of)
+		if to.policy != "" {
+			d.From, d.Policy = e.Grant, to.policy
 		}
-		out.Draws = append(out.Draws, Draw{Grant: to.grant, Source: to.source, Meter: book.Meter, Amount: n})
+		part.Grant, part.Source, part.Amount, part.Detail = to.grant, to.source, to.units, mustJSON(d)
+		b.enter(book, part)
+		book.payShort(&b.journal, b.Now, &to, part)
+		if to.policy == ReturnForfeit {
+			part.Kind = EntryExpire
+			b.enter(book, part)
+		}
+		if out != nil {
+			if to.policy == ReturnForfeit {
+				out.Forfeited += to.units
+			}
+			out.Draws = append(out.Draws, Draw{Grant: to.grant, Source: to.source, Meter: book.Meter, Amount: to.units})
+		}
 	}
 }
 

@@ -149,7 +149,7 @@ func (b *Book) skipTo(until time.Time) error {
 	if b.Broken != nil {
 		return b.Broken
 	}
-	for b.cutOpenPeriod(); !b.NextEvent.After(until); b.cutOpenPeriod() {
+	for b.due(until) {
 		next := b.End
 		for _, g := range b.Grants {
 			switch g.Status {
@@ -160,7 +160,18 @@ func (b *Book) skipTo(until time.Time) error {
 			case GrantExhausted, GrantExpired, GrantVoided:
 			}
 		}
-		if err := b.step(period.Earlier(next, until), until, until, nil); err != nil {
+		next = period.Earlier(next, until)
+		t, at := b.nextChange()
+		if t != nil && at.Before(next) {
+			next = at // the holds that end before the change end first
+		}
+		var err error
+		if t != nil && !at.After(next) && b.NextEvent.After(next) {
+			err = b.change(t, at, until, until, nil)
+		} else {
+			err = b.step(next, until, until, nil)
+		}
+		if err != nil {
 			return err
 		}
 		b.Closed, b.ended = nil, nil
@@ -308,6 +319,9 @@ func (f *future) enough(s *shortage) time.Time {
 	var gains []gain
 	for k, book := range f.books {
 		gains = append(gains, gain{book.End, MaxAmount}) // also the terms may change then
+		if t, at := book.nextChange(); t != nil {
+			gains = append(gains, gain{at, MaxAmount})
+		}
 		switch slices.Index(s.from, k) {
 		case 0:
 			gains = book.gains(gains, func(n int64) int64 { return n })

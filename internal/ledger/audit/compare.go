@@ -103,7 +103,8 @@ func (p *period) compareSums(k Key, at string, sums *periodSums, r *Report) {
 	r.equal(k, at+"used", sums.used, p.used)
 	r.equal(k, at+"expired", sums.expired, p.expired)
 	r.equal(k, at+"refunded", sums.refunded, p.refunded)
-	r.equal(k, at+"adjusted", sums.adjusted, p.adjusted)
+	r.equal(k, at+"amended", sums.amended, p.amended)
+	r.equal(k, at+"adjusted with amended", sums.adjusted+sums.amended, p.adjusted)
 	r.equal(k, at+"overage", sums.overage, p.overage)
 }
 
@@ -241,7 +242,7 @@ func (g *grant) compare(k Key, j *journal, b *balance, r *Report) {
 		r.add(k, "source"+of, sums.Source, g.source)
 	}
 	switch sums.Kind {
-	case "grant", "schedule", "rollover_in", "adjust_up":
+	case "grant", "schedule", "rollover_in", "adjust_up", "amend_up":
 		// If a rollover follows a run of idle periods, its entry has the operation id of the run, but its row has the
 		// operation id of a rollover. In older versions, a grant with only a minimum has the operation id of a
 		// rollover.
@@ -277,6 +278,8 @@ func (g *grant) statuses(b *balance, sums *grantSums, resumed bool) []string {
 	case g.expiresAt.Before(b.nextEvent):
 		return []string{"exhausted", "expired"}
 	case !g.expiresAt.After(b.updatedAt), (g.source == "allowance" || g.source == "rollover") && g.effectiveAt.Before(b.start):
+		return []string{"active", "exhausted", "expired"}
+	case g.source == "allowance" && g.effectiveAt.Before(b.allowanceAt): // a reset may have ended it
 		return []string{"active", "exhausted", "expired"}
 	case sums.Left > 0 || g.held > 0:
 		return []string{"active"}

@@ -162,6 +162,7 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 		j.period, j.periodStart = p, e.period
 	}
 	p.granted += m.granted * e.amount
+	p.amended += m.amended * e.amount
 	p.refunded += m.refunded * e.amount
 	p.used += m.used * e.amount
 	p.expired += m.expired * e.amount
@@ -186,7 +187,7 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 
 // opens reports whether an operation is one of those by which a period opens.
 func opens(operation []byte) bool {
-	for _, event := range [...]string{"§allowance/", "§rollover-min/", "§owe/", "§idle/"} {
+	for _, event := range [...]string{"§allowance/", "§once/", "§rollover-min/", "§owe/", "§idle/"} {
 		if bytes.HasPrefix(operation, []byte(event)) {
 			return true
 		}
@@ -261,10 +262,10 @@ func (g *grantSums) roll(e *entry, m *moves) {
 func makerOf(e *entry) maker {
 	m := maker{Source: string(e.source), Operation: string(e.operation), At: e.createdAt}
 	switch kind := string(e.kind); kind {
-	case "grant", "schedule", "rollover_in", "adjust_up":
+	case "grant", "schedule", "rollover_in", "adjust_up", "amend_up":
 		m.Kind = kind
 	case "refund", "unsettle", "release":
-		if m.Source == "refund" {
+		if m.Source == "refund" || m.Source == "allowance" && bytes.Contains(e.detail, []byte(`"regrant"`)) {
 			m.Kind = kind
 		}
 	}

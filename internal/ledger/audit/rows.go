@@ -44,6 +44,8 @@ type balance struct {
 	allowance                        int64
 	renews                           bool
 	rollAt                           time.Time // next_event_at in rows of earlier versions
+	amended                          int64     // part of adjusted; 0 if an earlier version opened the period
+	allowanceAt                      time.Time
 }
 
 func (b *balance) remaining() int64 {
@@ -60,6 +62,7 @@ type period struct {
 	refunded, used                  int64
 	expired, adjusted               int64
 	overage, held, closing, lastSeq int64
+	amended                         int64 // part of adjusted
 	closedAt                        time.Time
 	idle                            int64 // number of idle periods in the row; 0: an ordinary period
 	rolledOver, rollover, owing     int64 // the state in which the first of these periods began
@@ -104,9 +107,12 @@ func scanBalances(rows pgx.Rows, into map[Key]*balance) error {
 		&k.Tenant, &k.Meter, &k.Subject, &b.seq, &b.start, &b.end, &b.opening, &b.granted, &b.refunded, &b.used, &b.expired,
 		&b.adjusted, &b.held, &b.overage, &b.owed, &b.paid, &b.forgivenSeq, &b.headID, &b.headSource, &b.headRemaining,
 		&b.nextEvent, &b.updatedAt, &b.chain, &b.facts,
-		&b.plan, &b.planVersion, &b.allowance, &b.renews, &b.rollAt,
+		&b.plan, &b.planVersion, &b.allowance, &b.renews, &b.rollAt, &b.amended, &b.allowanceAt,
 	}, func() error {
 		row := b
+		if row.allowanceAt.Before(row.start) {
+			row.amended = 0
+		}
 		row.chain = slices.Clone(b.chain)
 		into[k] = &row
 		return nil
@@ -134,7 +140,7 @@ func (s *stored) scanPeriods(rows pgx.Rows) error {
 	_, err := pgx.ForEachRow(rows, []any{
 		&k.Tenant, &k.Meter, &k.Subject, &p.start, &p.end, &p.opening, &p.granted, &p.refunded, &p.used, &p.expired, &p.adjusted,
 		&p.overage, &p.held, &p.closing, &p.lastSeq, &p.closedAt, &p.idle, &p.rolledOver, &p.rollover, &p.owing,
-		&p.plan, &p.planVersion, &p.termsAt,
+		&p.plan, &p.planVersion, &p.termsAt, &p.amended,
 	}, func() error {
 		s.periods[k] = append(s.periods[k], p)
 		return nil

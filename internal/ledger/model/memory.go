@@ -1,8 +1,10 @@
 package model
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -187,14 +189,74 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 		}
 		// period.Forever means that terms changed after every entry, so the book requires all rows that it may need.
 		needsGrants, needsTerms := book.Lacks(now, period.Forever, most)
-		if needsTerms || book.MayBeCut(period.Forever) || r.all {
+		if needsTerms || book.MayChange(period.Forever) || r.all {
 			book.Timeline = ledger.NewTimeline(k, s.History, s.Plans)
 		}
-		if needsGrants || book.MayBeCut(period.Forever) || r.all || len(named[k]) > 0 {
+		if needsGrants || book.MayChange(period.Forever) || r.all || len(named[k]) > 0 {
 			book.LoadGrants(s.openGrants(k, named[k]), s.linesOf(k, slices.Concat(r.targets.Holds, refunded)))
+		}
+		for since, wants := book.WantsPastUse(now); wants; since, wants = book.WantsPastUse(now) {
+			book.AddPastUse(s.pastUse(k, since))
 		}
 	}
 	return b
+}
+
+// pastUse returns the use of the allowances of k, and the overage, since an instant.
+func (s *Memory) pastUse(k ledger.BalanceKey, since time.Time) ledger.PastUse {
+	u := ledger.PastUse{Since: since}
+	for _, lines := range s.entries {
+		for i := range lines {
+			e := &lines[i]
+			if e.BalanceKey != k {
+				continue
+			}
+			at, moves := e.EffectiveAt, 1
+			if of := s.refunded(e); of != nil {
+				at, moves, e = of.CreatedAt, -1, &ledger.Entry{Kind: of.Kind, Source: of.Source, Grant: of.Grant, Amount: e.Amount}
+			} else if at.IsZero() || e.Kind == ledger.EntryCapture {
+				at = e.CreatedAt
+			}
+			g := s.grants[k][e.Grant]
+			once := !g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§once/")
+			switch {
+			case at.Before(since):
+			case e.Kind == ledger.EntryOverage:
+				u.Overage += int64(moves) * e.Amount
+			case e.Source != ledger.SourceAllowance || once:
+			case e.Kind == ledger.EntryDebit, e.Kind == ledger.EntryCapture, e.Kind == ledger.EntryPayOwed:
+				u.Drawn += int64(moves) * e.Amount
+			case e.Kind == ledger.EntryRefundPaid:
+				u.Drawn -= e.Amount
+			}
+		}
+	}
+	u.Drawn, u.Overage = max(0, u.Drawn), max(0, u.Overage)
+	return u
+}
+
+// refunded returns the entry that e refunds, nil if e is no refund.
+func (s *Memory) refunded(e *ledger.Entry) *ledger.Entry {
+	var d struct {
+		Of    string `json:"refund_of"`
+		Month string `json:"refund_month"`
+		Line  int32  `json:"refund_line"`
+	}
+	switch e.Kind {
+	case ledger.EntryRefund, ledger.EntryRefundOverage, ledger.EntryRefundClosed:
+	default:
+		return nil
+	}
+	if json.Unmarshal(e.Detail, &d) != nil {
+		return nil
+	}
+	lines := s.entries[ledger.OperationID{Tenant: e.Tenant, Key: d.Of}]
+	for i := range lines {
+		if o := &lines[i]; o.Line == d.Line && o.CreatedAt.UTC().Format("2006-01") == d.Month {
+			return o
+		}
+	}
+	return nil
 }
 
 // read returns a batch with the book of k, its grants, hold lines and terms.

@@ -299,7 +299,7 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, c *closing) {
 	}
 	opening := b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted
 	closed := append(b.closed, PeriodText(b.plan, b.start, at, [...]int64{
-		b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), opening,
+		b.opening, b.granted, 0, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), opening,
 	}))
 	used, toggled, toggling := c.count(b, at, c.nextEnd.Before(period.Forever))
 	*b = balance{

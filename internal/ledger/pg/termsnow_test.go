@@ -97,10 +97,10 @@ func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	at := b.now().Truncate(time.Microsecond)
 	b.changeNow("acme", "small", at)
 	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
-	p := uncutPeriod{start: b.mustBalance("acme", "api_calls").PeriodStart, terms: at}
-	assert.False(t, b.learned.isUncut(k, p), "known before it was read")
+	p := unchangedPeriod{start: b.mustBalance("acme", "api_calls").PeriodStart, terms: at}
+	assert.False(t, b.learned.isUnchanged(k, p), "known before it was read")
 	b.mustDebit(debitOf("acme", "k2", 1))
-	assert.True(t, b.learned.isUncut(k, p), "the next debit reads the terms again")
+	assert.True(t, b.learned.isUnchanged(k, p), "the next debit reads the terms again")
 	got := b.mustBalance("acme", "api_calls")
 	assert.True(t, got.Used == 2 && got.Remaining == 98, "got %+v", got)
 	// Another instance gets the same result, like this instance after a restart.

@@ -78,10 +78,10 @@ func (c *comparison) compare() {
 	for i := range c.balance.Periods {
 		p := &c.balance.Periods[i]
 		at := "period " + p.Start.UTC().Format(time.RFC3339) + " "
-		by := ledger.OpenedBy(c.key, c.history, c.plans, p.Start, p.Plan, p.PlanVersion)
+		by := ledger.OpenedBy(c.key, c.history, c.plans, p.Start, p.End, p.Plan, p.PlanVersion)
 		of := grants[p.Start.UnixMicro()]
 		delete(grants, p.Start.UnixMicro())
-		if len(by) == 0 {
+		if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return o.Named }) {
 			c.add(at+"plan", "one of the tenant's terms", fmt.Sprintf("%s version %d", p.Plan, p.PlanVersion))
 			continue
 		}
@@ -96,6 +96,14 @@ func (c *comparison) compare() {
 		for i := range of {
 			c.compareGrant(&of[i], by)
 		}
+		for begin, of := range grants { // a change of terms gave them
+			for i := range of {
+				if g := &of[i]; g.EffectiveAt.After(p.Start) && g.EffectiveAt.Before(p.End) && g.Source == string(ledger.SourceAllowance) {
+					c.compareGrant(g, by)
+					delete(grants, begin)
+				}
+			}
+		}
 	}
 	for _, of := range grants {
 		for i := range of {
@@ -106,10 +114,10 @@ func (c *comparison) compare() {
 
 // compareOpen compares the open period with what its terms give. Terms that were agreed on ahead may end it early.
 func (c *comparison) compareOpen(at string, p *audit.OpenedPeriod, by []ledger.Opened) {
-	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return o.Allowance == p.Allowance }) {
+	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return o.Named && o.Allowance == p.Allowance }) {
 		c.add(at+"allowance", by[0].Allowance, p.Allowance)
 	}
-	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return o.Renews == p.Renews }) {
+	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return o.Named && o.Renews == p.Renews }) {
 		c.add(at+"renews", by[0].Renews, p.Renews)
 	}
 	ends := func(o ledger.Opened) bool { return o.End.Equal(p.End) }
@@ -119,7 +127,8 @@ func (c *comparison) compareOpen(at string, p *audit.OpenedPeriod, by []ledger.O
 	}
 }
 
-// compareGrant compares the end of a grant that began with its period. A rollover ends with its period.
+// compareGrant compares the end of a grant that began with its period, or in it with a change of terms. A rollover ends
+// with its period.
 func (c *comparison) compareGrant(g *audit.OpenedGrant, by []ledger.Opened) {
 	end := func(o *ledger.Opened) time.Time {
 		if g.Source == string(ledger.SourceRollover) {
@@ -127,7 +136,8 @@ func (c *comparison) compareGrant(g *audit.OpenedGrant, by []ledger.Opened) {
 		}
 		return o.GrantEnd
 	}
-	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return end(&o).Equal(g.ExpiresAt) }) {
+	lasts := func(o ledger.Opened) bool { return o.Lasts > 0 && g.EffectiveAt.Add(o.Lasts).Equal(g.ExpiresAt) }
+	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return end(&o).Equal(g.ExpiresAt) || lasts(o) }) {
 		c.add("expiry of grant "+g.ID, instant(end(&by[0])), instant(g.ExpiresAt))
 	}
 }

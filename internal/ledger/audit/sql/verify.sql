@@ -53,7 +53,7 @@ CROSS JOIN LATERAL (
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.period_start, b.period_end, b.opening, b.granted, b.refunded, b.used, b.expired,
        b.adjusted, b.held, b.overage, b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at,
        b.updated_at, b.chain, md5(b::text), b.plan, b.plan_version, b.allowance, b.renews,
-       coalesce(b.roll_at, b.next_event_at)
+       coalesce(b.roll_at, b.next_event_at), b.amended, b.allowance_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 
@@ -70,7 +70,7 @@ GROUP BY h.tenant_id, h.meter, h.subject, h.grant_id;
 -- Returns the closed periods of the balances ($1..$3), oldest first.
 SELECT p.tenant_id, p.meter, p.subject, p.period_start, p.period_end, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted,
        p.overage, p.held, p.closing, p.last_seq, p.closed_at, p.idle, p.rolled_over, p.rollover, p.owing,
-       p.plan, p.plan_version, p.terms_at
+       p.plan, p.plan_version, p.terms_at, p.amended
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN periods p ON p.tenant_id = k.tenant_id AND p.meter = k.meter AND p.subject = k.subject
 ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
@@ -87,7 +87,7 @@ JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject =
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.period_start, b.period_end, b.opening, b.granted, b.refunded, b.used, b.expired,
        b.adjusted, b.held, b.overage, b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at,
        b.updated_at, b.chain, '', b.plan, b.plan_version, b.allowance, b.renews,
-       coalesce(b.roll_at, b.next_event_at)
+       coalesce(b.roll_at, b.next_event_at), b.amended, b.allowance_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 

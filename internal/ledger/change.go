@@ -1,0 +1,409 @@
+package ledger
+
+import (
+	"errors"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/kit/period"
+)
+
+// Terms that apply at once change the open period. If the interval of the allowance stays the same, the period goes on
+// and only its allowance is amended. If the interval changes, the period ends and the next period opens.
+//
+// A balance keeps these equations for its allowance. "Its grants" are the grants of the allowance since AllowanceAt.
+//
+//	left in its grants - Short = Entitled - Carried - drawn from its grants - held in its grants
+//	left in its grants = 0 if Short > 0
+//
+// So a change adds the same amount to Entitled and to the left side. What is below 0 is Short. Units that come back make
+// up for it first. Carried is the earlier use that the allowance of the period is less by. It is 0 unless the period
+// began with a change of the interval. Then it is what was drawn, and is held, of allowances since the instant at which a
+// period of the new interval would have begun.
+//
+// A once-only allowance takes no part in this. It is a grant that ends at its own end, whatever plan follows.
+
+// kind returns the interval of the allowance: period.Once if it is granted once, "" if the plan has no such meter.
+func (t *Terms) kind() period.Interval {
+	if !t.Grants {
+		return ""
+	}
+	return t.Allowance.Every
+}
+
+// kind returns the interval of the open period, as Terms.kind does.
+func (b *Book) kind() period.Interval {
+	switch {
+	case b.Plan == "":
+		return ""
+	case !b.End.Before(period.Forever):
+		return period.Once
+	case b.Terms != nil:
+		return b.Terms.Every
+	}
+	return b.Timeline.At(b.Start).kind()
+}
+
+// actsOn reports whether t changes an open period of the given kind. Other terms wait for the end of the period. A
+// period that has no end cannot be waited for.
+func (t *Terms) actsOn(kind period.Interval) bool {
+	endless := kind == "" || kind == period.Once
+	return t.now || endless && (t.since.Equal(t.agreedAt) || t.kind() != kind)
+}
+
+// nextChange returns the terms that change the open period next, and when. It returns nil if the period ends before.
+// Terms take effect at their own instant, or after the balance's last write if they were committed later. Terms with an
+// instant before the period began were committed after it was opened, unless the period was opened under them.
+func (b *Book) nextChange() (*Terms, time.Time) {
+	if !b.Opened() {
+		return nil, time.Time{}
+	}
+	for i := range b.Timeline {
+		t := &b.Timeline[i]
+		switch {
+		case !t.since.After(b.TermsAt), !t.actsOn(b.kind()):
+			continue
+		case !t.since.After(b.Start) && (t != b.Timeline.At(b.Start) || t.opened(&b.BalanceRow)):
+			continue
+		}
+		if at := period.Later(t.since, b.writtenAt); at.Before(b.End) {
+			return t, at
+		}
+		break
+	}
+	return nil, time.Time{}
+}
+
+// change applies the terms t to the open period at the instant `at`.
+func (b *Book) change(t *Terms, at, until, now time.Time, j *[]Entry) error {
+	if t.kind() == b.kind() {
+		return b.amend(t, at, now, j)
+	}
+	b.End = period.Later(at, b.Start.Add(time.Microsecond)) // two periods never begin at one instant
+	b.cut = true
+	return b.step(b.End, until, now, j)
+}
+
+// amend applies terms of the same interval. The period goes on.
+func (b *Book) amend(t *Terms, at, now time.Time, j *[]Entry) error {
+	was, err := b.entitled()
+	if err != nil {
+		return err
+	}
+	worth, another := int64(0), t.plan != b.Plan
+	if t.Grants {
+		if worth, err = b.worth(t, at); err != nil {
+			return err
+		}
+	}
+	if !t.opened(&b.BalanceRow) || b.PlanVersion != t.version || t.reset || t.add {
+		b.changed = true
+	}
+	b.TermsAt = t.since
+	b.agree(t)
+	c := changing{book: b, j: j, id: systemID(t.event("amend"), b.BalanceKey, instantID(t.since)), at: at, now: now}
+	switch {
+	case !t.Grants:
+	case t.reset, t.add, t.once() && another:
+		c.renew(t, worth)
+	default:
+		c.amendTo(t, was, worth)
+	}
+	b.refresh()
+	return nil
+}
+
+// agree makes t the terms of the open period.
+func (b *Book) agree(t *Terms) {
+	b.Plan, b.PlanVersion, b.Allowance, b.Renews, b.Terms = "", 0, 0, false, nil
+	if t.Grants {
+		b.Plan, b.PlanVersion, b.Allowance, b.Renews, b.Terms = t.plan, t.version, t.Allowance.Amount, t.renews(), &t.Allowance
+	}
+}
+
+// changing is a change of terms that is being entered.
+type changing struct {
+	book    *Book
+	j       *[]Entry
+	id      string // operation
+	line    int32
+	at, now time.Time
+}
+
+func (c *changing) enter(kind EntryKind, g *OpenGrant, amount int64) {
+	c.line++
+	c.book.enterDue(c.j, kind, c.id, c.line, g, amount, c.at, c.now)
+}
+
+// amendTo changes what the allowance is worth. A prorated change takes nothing that was drawn.
+func (c *changing) amendTo(t *Terms, was, worth int64) {
+	b := c.book
+	left, held := int64(0), int64(0)
+	for _, g := range b.Grants {
+		if b.isAllowance(g) {
+			left, held = left+g.Remaining, held+g.Held
+		}
+	}
+	if t.prorate {
+		worth = max(worth, was-(left-b.Short)-held)
+	}
+	ends := b.allowanceEnd(t)
+	if !ends.After(c.at) {
+		b.Entitled = worth
+		return
+	}
+	after := left - b.Short + worth - was
+	switch {
+	case after > left:
+		given := c.give(EntryAmendUp, t, after-left, ends)
+		after, worth = left+given, worth-(after-left-given)
+	default:
+		c.takeBack(left - max(0, after))
+	}
+	b.Entitled, b.Short, b.changed = worth, max(0, -after), true
+}
+
+// takeBack takes n units from the grants of the allowance, in burn order.
+func (c *changing) takeBack(n int64) {
+	for _, g := range c.book.Grants {
+		part := min(n, g.Remaining)
+		if part == 0 || !c.book.isAllowance(g) {
+			continue
+		}
+		n -= part
+		c.book.setRemaining(g, g.Remaining-part)
+		c.enter(EntryAmendDown, g, part)
+	}
+}
+
+// renew gives the allowance as a whole once more. With a reset the units of before expire.
+func (c *changing) renew(t *Terms, worth int64) {
+	b := c.book
+	if t.reset {
+		for _, g := range b.Grants {
+			if b.isAllowance(g) && g.Status == GrantActive {
+				b.expire(g, c.at, c.now, c.j)
+			}
+		}
+	}
+	c.at = period.Later(c.at, b.allowanceAt().Add(time.Microsecond))
+	b.AllowanceAt, b.Short, b.Carried, b.CarriedFrom, b.changed = c.at, 0, 0, time.Time{}, true
+	if b.Entitled = worth; t.once() && t.granted {
+		return
+	}
+	if ends := b.allowanceEnd(t); worth > 0 {
+		b.Entitled = c.give(EntryGrant, t, worth, ends)
+	}
+}
+
+// give issues a grant of the allowance, of at most n units, and returns how many.
+func (c *changing) give(kind EntryKind, t *Terms, n int64, ends time.Time) int64 {
+	b := c.book
+	if n = min(n, b.room()); n <= 0 {
+		return 0
+	}
+	g := b.newAllowance(c.id, n, c.at, ends, c.now)
+	b.addGrant(g)
+	c.enter(kind, g, n)
+	return n
+}
+
+// newAllowance returns a grant of n units of the allowance.
+func (b *Book) newAllowance(operation string, n int64, start, end, now time.Time) *OpenGrant {
+	id := allowanceID(start)
+	if b.grant(id) != nil {
+		id += "_" + strconv.FormatInt(b.Seq, 10)
+	}
+	return &OpenGrant{isNew: true, GrantRecord: GrantRecord{
+		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: id, Source: SourceAllowance, Amount: n, Remaining: n,
+		Priority: PriorityAllowance, EffectiveAt: start, ExpiresAt: end, Status: GrantActive,
+		OperationID: operation, CreatedAt: now,
+	}}
+}
+
+// eventOnce is the event of operations that give a once-only allowance.
+const eventOnce = "once"
+
+// event returns the event of an operation that gives an allowance under t.
+func (t *Terms) event(usual string) string {
+	if t.once() {
+		return eventOnce
+	}
+	return usual
+}
+
+// once reports whether g is a once-only allowance. Such a grant ends at its own end, and not with a period.
+func (g *OpenGrant) once() bool {
+	return g.Source == SourceAllowance && (!g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§"+eventOnce+"/"))
+}
+
+// isAllowance reports whether g belongs to the allowance of the open period that changes of terms amend.
+func (b *Book) isAllowance(g *OpenGrant) bool {
+	return g.Source == SourceAllowance && !g.EffectiveAt.Before(b.allowanceAt())
+}
+
+// allowanceAt returns the instant at which the allowance of the open period was given as a whole.
+func (b *Book) allowanceAt() time.Time { return period.Later(b.AllowanceAt, b.Start) }
+
+// allowanceEnd returns when units of the open period's allowance expire.
+func (b *Book) allowanceEnd(t *Terms) time.Time {
+	if t.Allowance.Lasts > 0 {
+		return period.Earlier(b.End, b.allowanceAt().Add(t.Allowance.Lasts))
+	}
+	return b.End
+}
+
+// knows reports whether the row has the fields of change.go for the open period. An older version may have opened it.
+func (b *BalanceRow) knows() bool { return b.Opened() && !b.AllowanceAt.Before(b.Start) }
+
+// entitled returns what the allowance of the open period is worth.
+func (b *Book) entitled() (int64, error) {
+	if b.knows() || b.Plan == "" {
+		return b.Entitled, nil
+	}
+	t := b.Timeline.At(b.Start)
+	p, err := t.Containing(b.Start)
+	return t.share(b.Allowance, b.Start, p), err
+}
+
+// worth returns what the allowance of the open period is worth once the terms t take effect at the instant `at`.
+// Prorated, each amount counts for the time in which it was in force.
+func (b *Book) worth(t *Terms, at time.Time) (int64, error) {
+	if t.once() {
+		return t.Allowance.Amount, nil
+	}
+	from, whole, err := b.measure()
+	switch {
+	case err != nil:
+		return 0, err
+	case t.prorate && (t.reset || t.add):
+		return part(t.Allowance.Amount, b.End.Sub(at), whole), nil
+	case !t.prorate:
+		return part(t.Allowance.Amount, b.End.Sub(from), whole), nil
+	}
+	first := b.Timeline.At(b.allowanceAt())
+	if first.now && first.prorate {
+		from = period.Later(from, first.since)
+	}
+	amount, sum := first.Allowance.Amount, new(big.Int)
+	count := func(until time.Time) {
+		units := new(big.Int).Mul(big.NewInt(amount), big.NewInt(max(0, until.Sub(from).Microseconds())))
+		sum.Add(sum, units)
+		from = period.Later(from, until)
+	}
+	for i := range b.Timeline {
+		if o := &b.Timeline[i]; o.since.After(first.since) && !o.since.After(t.since) && o.now {
+			count(period.Later(o.since, b.allowanceAt()))
+			amount = o.Allowance.Amount
+		}
+	}
+	count(b.End)
+	return sum.Div(sum, big.NewInt(whole.Microseconds())).Int64(), nil
+}
+
+// measure returns from when on amounts count for the allowance of the open period, and the time for which a whole
+// amount counts. That time is longer than the period if the period is a short one: see nextOpening.
+func (b *Book) measure() (from time.Time, whole time.Duration, err error) {
+	from = b.allowanceAt()
+	if b.knows() && from.Equal(b.Start) {
+		if !b.CarriedFrom.IsZero() {
+			from = b.CarriedFrom
+			return from, b.End.Sub(from), nil
+		}
+		p, err := b.Timeline.At(b.Start).Containing(b.Start)
+		if err != nil {
+			return from, 0, err
+		}
+		if p.End.Equal(b.End) {
+			return from, p.End.Sub(p.Start), nil
+		}
+	}
+	return from, b.End.Sub(from), nil
+}
+
+// part returns amount * time / whole, rounded down.
+func part(amount int64, time, whole time.Duration) int64 {
+	if time == whole {
+		return amount
+	}
+	n := new(big.Int).Mul(big.NewInt(amount), big.NewInt(time.Microseconds()))
+	return n.Div(n, big.NewInt(whole.Microseconds())).Int64()
+}
+
+// PastUse is the use of a balance's allowances and its overage since an instant. Refunds of this use are taken off. The
+// use of once-only allowances does not count.
+type PastUse struct {
+	Since          time.Time
+	Drawn, Overage int64
+}
+
+// errPastUse is the error of a change of the interval that needs a PastUse which was not read.
+var errPastUse = errors.New("ledger: the use before a change of the interval was not read")
+
+// WantsPastUse returns the instant of a PastUse that the book needs to reach the instant `until`, and the terms that were
+// read. The store reads it and calls AddPastUse, until WantsPastUse returns false.
+func (b *Book) WantsPastUse(until time.Time) (since time.Time, wants bool) {
+	if b.Seq == 0 || b.Broken != nil || !b.loaded || !b.Timeline.changesKind() {
+		return time.Time{}, false
+	}
+	for i := range b.Timeline {
+		if t := &b.Timeline[i]; t.since.After(b.TermsAt) {
+			until = period.Later(until, t.since)
+			if !t.now && b.End.Before(period.Forever) {
+				until = period.Later(until, b.End)
+			}
+		}
+	}
+	c := b.clone()
+	if err := c.skipTo(period.Earlier(until, period.Latest.Add(-time.Microsecond))); errors.Is(err, errPastUse) {
+		return c.wanted, true
+	}
+	return time.Time{}, false
+}
+
+// changesKind reports whether not all terms have the same interval.
+func (tl Timeline) changesKind() bool {
+	for i := range tl {
+		if tl[i].kind() != tl[0].kind() {
+			return true
+		}
+	}
+	return false
+}
+
+// AddPastUse adds the use since an instant.
+func (b *Book) AddPastUse(u PastUse) { b.past = append(slices.Clip(b.past), u) }
+
+// pastUse returns the use since an instant: the use that was read, and what allowances have paid since then without an
+// entry in the tables.
+func (b *Book) pastUse(since time.Time) (PastUse, error) {
+	if b.Seq == 0 {
+		return PastUse{}, nil
+	}
+	for _, u := range b.past {
+		if u.Since.Equal(since) {
+			for _, p := range b.paidUnread {
+				if !p.at.Before(since) {
+					u.Drawn = bound.SaturatingAdd(u.Drawn, p.units)
+				}
+			}
+			return u, nil
+		}
+	}
+	b.wanted = since
+	return PastUse{}, errPastUse
+}
+
+// heldSince returns how many units of allowances are held whose periods would have ended after an instant.
+func (b *Book) heldSince(from time.Time) (n int64) {
+	for _, g := range b.Grants {
+		if g.Source == SourceAllowance && !g.once() && g.ExpiresAt.After(from) {
+			n += g.Held
+		}
+	}
+	return n
+}
