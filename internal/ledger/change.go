@@ -55,6 +55,11 @@ func (t *Terms) actsOn(kind period.Interval) bool {
 	return t.now || endless && (t.since.Equal(t.agreedAt) || t.kind() != kind)
 }
 
+// rules reports whether the open period has the plan and the amount of t already, and t gives nothing anew.
+func (t *Terms) rules(b *BalanceRow) bool {
+	return t.opened(b) && (!t.Grants || t.version == b.PlanVersion) && !t.reset && !t.add
+}
+
 // nextChange returns the terms that change the open period next, and when. It returns nil if the period ends before.
 // Terms take effect at their own instant, or after the balance's last write if they were committed later. Terms with an
 // instant before the period began were committed after it was opened, unless the period was opened under them.
@@ -65,7 +70,7 @@ func (b *Book) nextChange() (*Terms, time.Time) {
 	for i := range b.Timeline {
 		t := &b.Timeline[i]
 		switch {
-		case !t.since.After(b.TermsAt), !t.actsOn(b.kind()):
+		case !t.since.After(b.TermsAt), !t.actsOn(b.kind()), t.rules(&b.BalanceRow):
 			continue
 		case !t.since.After(b.Start) && (t != b.Timeline.At(b.Start) || t.opened(&b.BalanceRow)):
 			continue
@@ -100,10 +105,7 @@ func (b *Book) amend(t *Terms, at, now time.Time, j *[]Entry) error {
 			return err
 		}
 	}
-	if !t.opened(&b.BalanceRow) || b.PlanVersion != t.version || t.reset || t.add {
-		b.changed = true
-	}
-	b.TermsAt = t.since
+	b.TermsAt, b.changed = t.since, true
 	b.agree(t)
 	c := changing{book: b, j: j, id: systemID(t.event("amend"), b.BalanceKey, instantID(t.since)), at: at, now: now}
 	switch {
