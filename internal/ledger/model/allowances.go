@@ -93,7 +93,8 @@ func (b *balance) give(a allowance, amount, carried int64, id string, at time.Ti
 // issue adds a grant of n units to an allowance.
 func (b *balance) issue(of int, id string, n int64, from time.Time) {
 	b.grants = append(b.grants, grant{
-		id: id, source: "allowance", of: of, amount: n, left: n, priority: 10, from: from, until: b.allowances[of].end, state: "active",
+		id: id, source: "allowance", of: of, amount: n, left: n, priority: 10, from: from,
+		until: b.allowances[of].end, state: "active",
 	})
 	b.entries++
 }
@@ -220,11 +221,12 @@ func (b *balance) drawn(since time.Time) int64 {
 	return max(0, sum)
 }
 
-// drawnOf returns the units that were drawn of an open allowance, with the carried ones.
+// drawnOf returns the units that were drawn of an open allowance, with the carried ones. Holds on allowances that ended
+// before the open one counts take nothing off it.
 func (b *balance) drawnOf(of int) int64 {
 	sum := int64(0)
 	for _, u := range b.uses {
-		if u.of == of || b.carries(u.of) && !u.at.Before(b.carriedFrom) {
+		if u.of == of || b.carries(u.of) && !u.at.Before(b.carriedFrom) && b.allowances[u.of].end.After(b.nominal) {
 			sum += u.n
 		}
 	}

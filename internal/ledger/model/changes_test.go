@@ -22,7 +22,7 @@ import (
 //	release KEY           gives all reserved units back
 //	refund KEY            gives all units of a debit or a capture back
 //	grant N               units that the customer has bought; they never end
-//	now PLAN [...]        a change that applies at once: prorate, reset, add, own=N (another amount), anchor=HOURS (later)
+//	now PLAN [...]        a change that applies at once: prorate, reset, add, own=N (another amount), anchor=HOURS
 //	next PLAN [...]       the same for the next period
 //	soon HOURS PLAN [...] a change that applies at once after some hours
 //
@@ -309,7 +309,9 @@ func (c *customer) refund(key string) string {
 }
 
 func (c *customer) grant(n int64) string {
-	g := ledger.Grant{Tenant: Tenant, Key: fmt.Sprint("grant", c.serial), Meter: "calls", Amount: n, Source: ledger.SourceTopup}
+	g := ledger.Grant{
+		Tenant: Tenant, Key: fmt.Sprint("grant", c.serial), Meter: "calls", Amount: n, Source: ledger.SourceTopup,
+	}
 	return c.do(func(m *Model, _ *operation) string { return m.issue(&g) }, "")
 }
 
@@ -337,8 +339,9 @@ func (c *customer) tell(t *testing.T, line string) {
 	}
 	b := c.m.touch(calls)
 	sums := map[string]int64{
-		"charged": c.charged, "left": b.remaining(), "used": b.used, "overage": b.overage, "granted": b.granted, "amended": b.amended,
-		"expired": b.expired, "carried": b.carried, "short": b.allowances[b.current].short, "before": b.overageBefore(),
+		"charged": c.charged, "left": b.remaining(), "used": b.used, "overage": b.overage, "granted": b.granted,
+		"amended": b.amended, "expired": b.expired, "carried": b.carried, "before": b.overageBefore(),
+		"short": b.allowances[b.current].short,
 	}
 	for want := strings.Fields(expected); len(want) > 1; want = want[2:] {
 		got, known := sums[want[0]]
@@ -380,7 +383,8 @@ func (c *customer) obey(t *testing.T, line, verb string, words []string) {
 		if verb == "soon" {
 			p.After, words = time.Duration(number(words[0]))*time.Hour, words[1:]
 		}
-		p.Plan, p.Prorate, p.Reset, p.Add = words[0], slices.Contains(words, "prorate"), slices.Contains(words, "reset"), slices.Contains(words, "add")
+		has := func(word string) bool { return slices.Contains(words, word) }
+		p.Plan, p.Prorate, p.Reset, p.Add = words[0], has("prorate"), has("reset"), has("add")
 		for _, word := range words[1:] {
 			name, value, _ := strings.Cut(word, "=")
 			switch name {

@@ -24,25 +24,27 @@ type Model struct {
 }
 
 type balance struct {
-	start, end                                                            time.Time
-	plan                                                                  string // empty: the plan has no such meter
-	terms                                                                 Terms
+	start, end time.Time
+	plan       string // empty: the plan has no such meter
+	terms      Terms
+
 	opening, granted, amended, refunded, used, expired, adjusted, overage int64
-	owed                                                                  int64       // part of overage that earlier periods left
-	paid                                                                  int64       // old overage paid by this period
-	paidByRollover                                                        int64       // part of paid that rollovers paid
-	settled                                                               time.Time   // changes up to this instant have acted, or wait for the end of the period
-	allowances                                                            []allowance // all that it has had; the first is a placeholder
-	current                                                               int         // index of the open period's allowance; 0: it has none
-	carried                                                               int64       // units of earlier allowances that were taken off this one, and have not come back
-	carriedFrom                                                           time.Time   // draws from this instant on are in carried
-	nominal                                                               time.Time   // overage, and holds on allowances that end later, are counted from here
-	uses                                                                  []use       // all draws from allowances
-	excess                                                                []excess    // all overage
-	forgiven                                                              time.Time   // overage before this instant is not owed
-	entries                                                               int
-	grants                                                                []grant
-	closed                                                                []string // its closed periods, as text
+
+	owed           int64       // part of overage that earlier periods left
+	paid           int64       // old overage paid by this period
+	paidByRollover int64       // part of paid that rollovers paid
+	agreed         time.Time   // changes up to this instant have acted, or wait for the end of the period
+	allowances     []allowance // all that it has had; the first is a placeholder
+	current        int         // index of the open period's allowance; 0: it has none
+	carried        int64       // units that earlier draws and holds take off the allowance, less those that came back
+	carriedFrom    time.Time   // draws from this instant on are in carried
+	nominal        time.Time   // overage from here on counts against the cap, and holds on what ends later are in carried
+	uses           []use       // all draws from grants
+	excess         []excess    // all overage
+	forgiven       time.Time   // overage before this instant is not owed
+	entries        int
+	grants         []grant
+	closed         []string // its closed periods, as text
 }
 
 // grant is a grant. Its field `of` is the index of the allowance to which it belongs, 0 if it belongs to none.

@@ -36,7 +36,7 @@ type opening struct {
 // anchor left a short period, the allowance counts from the period's start only.
 func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) {
 	b.plan, b.terms = m.termsAt(k, at)
-	b.settled, b.start, b.end, b.current = at, at, period.Forever, 0
+	b.agreed, b.start, b.end, b.current = at, at, period.Forever, 0
 	b.carried, b.carriedFrom, b.nominal = 0, period.Forever, period.Forever
 	switch b.kind() {
 	case none:
@@ -78,7 +78,7 @@ func (m *Model) nextChange(k ledger.BalanceKey, b *balance) time.Time {
 	next := period.Forever
 	for i := range m.Changes {
 		c := &m.Changes[i]
-		if c.at.After(b.settled) && (c.Now || b.kind().endless()) {
+		if c.at.After(b.agreed) && (c.Now || b.kind().endless()) {
 			next = period.Earlier(next, c.at)
 		}
 	}
@@ -87,7 +87,7 @@ func (m *Model) nextChange(k ledger.BalanceKey, b *balance) time.Time {
 	}
 	for _, versions := range m.plans {
 		for _, v := range versions {
-			if plan, terms := m.termsAt(k, v.at); v.at.After(b.settled) && kindOf(plan, &terms) != b.kind() {
+			if plan, terms := m.termsAt(k, v.at); v.at.After(b.agreed) && kindOf(plan, &terms) != b.kind() {
 				next = period.Earlier(next, v.at)
 			}
 		}
@@ -159,7 +159,7 @@ func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	default:
 		b.expire(due, nil)
 		if acts {
-			b.settled, b.plan, b.terms = due, plan, terms
+			b.agreed, b.plan, b.terms = due, plan, terms
 			b.renew(due, change)
 		}
 	}
