@@ -37,7 +37,7 @@ func (m *Model) hold(h *ledger.Hold) string {
 				g.held += part
 				m.reserves = append(m.reserves, reservation{
 					hold: h.HoldID, item: i, line: m.reservesOf(h.HoldID) + 1, subject: subject, balance: on, grant: g.id,
-					source: g.source, price: price, per: max(b.terms.per, 1), left: part, until: until,
+					price: price, per: max(b.terms.per, 1), left: part, until: until,
 				})
 			})
 			o.entries++
@@ -211,7 +211,7 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			g.held -= n
 			b.spend(g, n, m.Now)
 			op.parts = append(op.parts, usedPart{
-				item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, per: r.per,
+				item: i, meter: meter, balance: r.balance, grant: r.grant, price: r.price, per: r.per,
 				amount: n, at: m.Now, start: b.start,
 			})
 		}

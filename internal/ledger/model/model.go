@@ -70,16 +70,16 @@ type hold struct {
 
 // reservation is the part of one grant that a hold reserves.
 type reservation struct {
-	hold          string
-	line          int
-	item          int
-	subject       bool
-	balance       ledger.BalanceKey
-	grant, source string
-	price         int64 // negative on an overflow meter: its -price units pay for `per` units of the item
-	per           int64
-	left          int64
-	until         time.Time
+	hold    string
+	line    int
+	item    int
+	subject bool
+	balance ledger.BalanceKey
+	grant   string
+	price   int64 // negative on an overflow meter: its -price units pay for `per` units of the item
+	per     int64
+	left    int64
+	until   time.Time
 }
 
 // operation is an operation that was done, or a denial that was stored.
@@ -102,16 +102,16 @@ type group struct {
 
 // usedPart is a part of a debit or capture that can be refunded.
 type usedPart struct {
-	item          int
-	meter         string // meter of the item
-	balance       ledger.BalanceKey
-	grant, source string
-	price, per    int64 // as in reservation
-	group         int   // index of the group whose parts were rounded together, if per is not 1
-	amount, back  int64
-	overage       bool
-	at            time.Time // instant of the debit or capture
-	start         time.Time // start of the period in which the use counts
+	item         int
+	meter        string // meter of the item
+	balance      ledger.BalanceKey
+	grant        string
+	price, per   int64 // as in reservation
+	group        int   // index of the group whose parts were rounded together, if per is not 1
+	amount, back int64
+	overage      bool
+	at           time.Time // instant of the debit or capture
+	start        time.Time // start of the period in which the use counts
 }
 
 func newModel(anchor, now time.Time) *Model {

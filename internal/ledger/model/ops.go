@@ -138,13 +138,13 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 	}
 	var draws []string
 	grouped := 0
-	part := func(on ledger.BalanceKey, g *grant, n, price int64, source string) {
+	part := func(on ledger.BalanceKey, g *grant, n, price int64) {
 		id := ""
 		if g != nil {
 			id = g.id
 		}
 		op.parts = append(op.parts, usedPart{
-			item: i, meter: meter, balance: on, grant: id, source: source, price: price, per: 1, amount: n, overage: g == nil,
+			item: i, meter: meter, balance: on, grant: id, price: price, per: 1, amount: n, overage: g == nil,
 			at: m.Now, start: m.balances[on].start,
 		})
 		if p := &op.parts[len(op.parts)-1]; price < 0 {
@@ -154,7 +154,7 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 	b.draw(own, func(g *grant, n int64) {
 		b.spend(g, n, m.Now)
 		draws = append(draws, fmt.Sprintf("%s:%s:%d", meter, g.source, n))
-		part(k, g, n, 1, g.source)
+		part(k, g, n, 1)
 	})
 	if over > 0 && id != "" && b.terms.per > 1 {
 		m.buyMore(op, id, i, b, over)
@@ -166,7 +166,7 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		o.draw(b.terms.costs(over), func(g *grant, n int64) {
 			o.spend(g, n, m.Now)
 			draws = append(draws, fmt.Sprintf("%s:%s:%d", b.terms.overflow, g.source, n))
-			part(ok, g, n, -b.terms.price, g.source)
+			part(ok, g, n, -b.terms.price)
 		})
 		o.entries++
 	}
@@ -176,7 +176,7 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 	}
 	if beyond > 0 {
 		b.exceed(beyond, m.Now)
-		part(k, nil, beyond, 1, "overage")
+		part(k, nil, beyond, 1)
 		if overage > 0 {
 			draws = append(draws, fmt.Sprintf("%s:overage:%d", meter, overage))
 		}
@@ -191,11 +191,11 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		within := min(charged+beyond-overage, s.remaining())
 		s.draw(within, func(g *grant, n int64) {
 			s.spend(g, n, m.Now)
-			part(sk, g, n, 1, g.source)
+			part(sk, g, n, 1)
 		})
 		if more := charged + beyond - overage - within; more > 0 {
 			s.exceed(more, m.Now)
-			part(sk, nil, more, 1, "overage")
+			part(sk, nil, more, 1)
 		}
 		s.entries++
 	}

@@ -21,9 +21,9 @@ type tab struct {
 
 // tabPart is the number of units that one reservation has paid, without the units that were given back.
 type tabPart struct {
-	line          int
-	grant, source string
-	n             int64
+	line  int
+	grant string
+	n     int64
 }
 
 func (t *tab) costs(n int64) int64 {
@@ -34,12 +34,12 @@ func (t *tab) costs(n int64) int64 {
 // late returns how many units of the payer are due but still reserved: 0 or 1.
 func (t *tab) late() int64 { return min(1, max(0, t.costs(t.used)-t.taken)) }
 
-func (t *tab) pay(line int, grant, source string, n int64) {
+func (t *tab) pay(line int, grant string, n int64) {
 	t.taken += n
 	byLine := func(p tabPart, line int) int { return cmp.Compare(p.line, line) }
 	at, found := slices.BinarySearchFunc(t.paid, line, byLine)
 	if !found {
-		t.paid = slices.Insert(t.paid, at, tabPart{line: line, grant: grant, source: source})
+		t.paid = slices.Insert(t.paid, at, tabPart{line: line, grant: grant})
 	}
 	t.paid[at].n += n
 }
@@ -88,7 +88,7 @@ func (m *Model) take(r *reservation, t *tab, n int64, at time.Time) {
 	g.held -= n
 	b.spend(g, n, at)
 	b.entries++
-	t.pay(r.line, r.grant, r.source, n)
+	t.pay(r.line, r.grant, n)
 }
 
 // captureTab captures units of an item. r is the first open reservation of the payer for the item. left is the number
@@ -159,10 +159,10 @@ func (m *Model) draw(op *operation, id string, t *tab, n int64) {
 	for i, g := range drawn {
 		line := m.reservesOf(id) + 1
 		m.reserves = append(m.reserves, reservation{
-			hold: id, item: t.item, line: line, balance: t.payer, grant: g.id, source: g.source,
+			hold: id, item: t.item, line: line, balance: t.payer, grant: g.id,
 			price: -t.price, per: t.per, until: m.holds[id].until,
 		})
-		t.pay(line, g.id, g.source, amounts[i])
+		t.pay(line, g.id, amounts[i])
 		m.bill(op, t.item, t.payer, true)
 	}
 }
