@@ -26,8 +26,8 @@ func (m *Model) describe(k ledger.BalanceKey) string {
 		}
 	}
 	slices.Sort(left)
-	return fmt.Sprintf("%s %s-%s carried %d opening %d granted %d refunded %d used %d expired %d adjusted %d held %d overage %d remaining %d %s",
-		b.plan, b.start.Format(time.RFC3339Nano), b.end.Format(time.RFC3339Nano), b.carried, b.opening, b.granted, b.refunded, b.used, b.expired,
+	return fmt.Sprintf("%s %s-%s carried %d opening %d granted %d amended %d refunded %d used %d expired %d adjusted %d held %d overage %d remaining %d %s",
+		b.plan, b.start.Format(time.RFC3339Nano), b.end.Format(time.RFC3339Nano), b.carried, b.opening, b.granted, b.amended, b.refunded, b.used, b.expired,
 		b.adjusted, m.held(k), b.overage, b.remaining(), strings.Join(left, " "))
 }
 
@@ -40,8 +40,8 @@ func DescribeBook(b *ledger.Book) string {
 		}
 	}
 	slices.Sort(left)
-	return fmt.Sprintf("%s %s-%s carried %d opening %d granted %d refunded %d used %d expired %d adjusted %d held %d overage %d remaining %d %s",
-		b.Plan, b.Start.Format(time.RFC3339Nano), b.End.Format(time.RFC3339Nano), b.Carried, b.Opening, b.Granted, b.Refunded, b.Used, b.Expired,
+	return fmt.Sprintf("%s %s-%s carried %d opening %d granted %d amended %d refunded %d used %d expired %d adjusted %d held %d overage %d remaining %d %s",
+		b.Plan, b.Start.Format(time.RFC3339Nano), b.End.Format(time.RFC3339Nano), b.Carried, b.Opening, b.Granted, b.Amended, b.Refunded, b.Used, b.Expired,
 		b.Adjusted, b.Held, b.Overage, b.Remaining(), strings.Join(left, " "))
 }
 

@@ -43,7 +43,7 @@ type PastStatement struct {
 // step returns a random next step of the tenant. The caller runs it at the same time as the steps of other tenants.
 func (s *life) step() func() error {
 	t := s.T
-	plan := func() string { return rapid.SampledFrom([]string{"small", "large"}).Draw(t, "plan") }
+	plan := func() string { return rapid.SampledFrom(model.Plans).Draw(t, "plan") }
 	reader := rapid.IntRange(0, 1).Draw(t, "reader")
 	do := func() error { return nil }
 	switch rapid.IntRange(0, 15).Draw(t, "step") {
