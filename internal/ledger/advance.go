@@ -151,7 +151,12 @@ func (b *Book) nextOpening() (*opening, error) {
 	}
 	o := &opening{terms: t, period: p, worth: t.Allowance.Amount, cut: b.cut}
 	switch {
-	case t.once():
+	case t.once() && t.kind() == b.kind():
+	case t.once(): // overage goes on to count against the cap
+		if o.from = b.CarriedFrom; o.from.IsZero() {
+			o.from = b.Start
+		}
+		o.past.Overage = bound.SaturatingAdd(b.OverageBefore, b.Overage)
 	case t.kind() != b.kind():
 		return o, b.countPast(o)
 	default:
@@ -172,8 +177,9 @@ func (b *Book) countPast(o *opening) (err error) {
 	case t.reset || t.add:
 		o.past.Drawn = 0
 		return nil
-	case o.worth < t.Allowance.Amount: // prorated: the use before is no use of this share
-		o.past.Drawn = 0
+	case t.prorate:
+		p := o.period
+		o.worth = b.Timeline.prorated(b.Timeline.At(p.Start), t, p.Start, p.End, p.End.Sub(p.Start))
 	}
 	o.held = b.heldSince(o.from)
 	return nil

@@ -194,7 +194,7 @@ func (c *changing) renew(t *Terms, worth int64) {
 	}
 	c.at = period.Later(c.at, b.allowanceAt().Add(time.Microsecond))
 	b.AllowanceAt, b.Short, b.Carried, b.CarriedFrom, b.changed = c.at, 0, 0, time.Time{}, true
-	if b.Entitled = worth; t.once() && t.granted {
+	if b.Entitled = worth; t.once() && t.granted && !t.reset && !t.add {
 		return
 	}
 	if ends := b.allowanceEnd(t); worth > 0 {
@@ -291,20 +291,33 @@ func (b *Book) worth(t *Terms, at time.Time) (int64, error) {
 	if first.now && first.prorate {
 		from = period.Later(from, first.since)
 	}
-	amount, sum := first.Allowance.Amount, new(big.Int)
-	count := func(until time.Time) {
-		units := new(big.Int).Mul(big.NewInt(amount), big.NewInt(max(0, until.Sub(from).Microseconds())))
-		sum.Add(sum, units)
-		from = period.Later(from, until)
-	}
-	for i := range b.Timeline {
-		if o := &b.Timeline[i]; o.since.After(first.since) && !o.since.After(t.since) && o.now {
-			count(period.Later(o.since, b.allowanceAt()))
-			amount = o.Allowance.Amount
+	return b.Timeline.prorated(first, t, from, b.End, whole), nil
+}
+
+// prorated returns the sum of the amounts from the terms first to the terms last, each multiplied by its share of the
+// time from..end, rounded down once. Terms of another interval than last count as 0.
+func (tl Timeline) prorated(first, last *Terms, from, end time.Time, whole time.Duration) int64 {
+	sum, amount := new(big.Int), int64(0)
+	begin := func(t *Terms) {
+		if amount = 0; t.kind() == last.kind() {
+			amount = t.Allowance.Amount
 		}
 	}
-	count(b.End)
-	return sum.Div(sum, big.NewInt(whole.Microseconds())).Int64(), nil
+	count := func(until time.Time) {
+		if until.After(from) {
+			sum.Add(sum, new(big.Int).Mul(big.NewInt(amount), big.NewInt(until.Sub(from).Microseconds())))
+			from = until
+		}
+	}
+	begin(first)
+	for i := range tl {
+		if t := &tl[i]; t.since.After(first.since) && !t.since.After(last.since) && t.now {
+			count(t.since)
+			begin(t)
+		}
+	}
+	count(end)
+	return sum.Div(sum, big.NewInt(whole.Microseconds())).Int64()
 }
 
 // measure returns from when on amounts count for the allowance of the open period, and the time for which a whole
