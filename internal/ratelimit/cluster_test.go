@@ -29,8 +29,7 @@ func patientCluster(t testing.TB, c *testenv.RedisCluster) *redis.ClusterClient 
 // clusterWithin returns a client of a cluster with the given timeout, like clientWithin.
 func clusterWithin(t testing.TB, c *testenv.RedisCluster, timeout time.Duration) *redis.ClusterClient {
 	t.Helper()
-	prompt, err := redisstore.NewClient(c.URL)
-	require.NoError(t, err)
+	prompt := testenv.Must(t).Get(redisstore.NewClient(c.URL))
 	opts := *prompt.(*redis.ClusterClient).Options()
 	_ = prompt.Close()
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = timeout, timeout, timeout, timeout

@@ -33,16 +33,12 @@ func concurrency(t testing.TB, burst int64, change ...func(*rule.Spec)) *rule.Ru
 
 func mustAcquire(t testing.TB, l *Limiter, req LeaseRequest) Lease {
 	t.Helper()
-	lease, err := l.Acquire(context.Background(), req)
-	require.NoError(t, err)
-	return lease
+	return testenv.Must(t).Get(l.Acquire(context.Background(), req))
 }
 
 func mustCount(t testing.TB, l *Limiter, req LeaseRequest) Lease {
 	t.Helper()
-	lease, err := l.Count(context.Background(), req)
-	require.NoError(t, err)
-	return lease
+	return testenv.Must(t).Get(l.Count(context.Background(), req))
 }
 
 func mustRelease(t testing.TB, l *Limiter, id LeaseID) {
@@ -431,8 +427,7 @@ quotasvc_limit_leases_held{rule="exports"} 1
 	forged := lease.ID
 	forged.Rule = "made-up"
 	mustRelease(t, l, forged)
-	families, err := reg.Gather()
-	require.NoError(t, err)
+	families := testenv.Must(t).Get(reg.Gather())
 	for _, f := range families {
 		text := f.String()
 		assert.True(t, !strings.Contains(text, "made-up") && !strings.Contains(text, "acme"), text)

@@ -104,12 +104,10 @@ func (p *lossProgram) compare(t *rapid.T, w *world, o *oracle.Oracle, by *Limite
 	for i := range req.Charges {
 		req.Charges[i].Zone = nil
 	}
-	q, err := req.check(what)
-	require.NoError(t, err)
+	q := testenv.Must(t).Get(req.check(what))
 	p.now.Store(w.now)
 	o.Forget(w.now)
-	d, err := perform(by, what, req)
-	require.NoError(t, err)
+	d := testenv.Must(t).Get(perform(by, what, req))
 	allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
 	if what != rule.Refund {
 		sameDecision(t, d, allowed, rows)

@@ -34,8 +34,7 @@ func (mute) Printf(context.Context, string, ...any) {}
 // baseOptions returns the options of a client from redisstore.NewClient.
 func baseOptions(t testing.TB) redis.Options {
 	t.Helper()
-	c, err := redisstore.NewClient("redis://unused")
-	require.NoError(t, err)
+	c := testenv.Must(t).Get(redisstore.NewClient("redis://unused"))
 	defer func() { _ = c.Close() }()
 	return *c.(*redis.Client).Options()
 }
@@ -133,8 +132,7 @@ func redisSeries(t testing.TB, l *Limiter, name string) map[string]float64 {
 	t.Helper()
 	registry, ok := measured.Load(l.store)
 	require.True(t, ok, "a store without a registry")
-	families, err := registry.(*prometheus.Registry).Gather()
-	require.NoError(t, err)
+	families := testenv.Must(t).Get(registry.(*prometheus.Registry).Gather())
 	all := make(map[string]float64)
 	for _, family := range families {
 		if family.GetName() != name {
@@ -174,7 +172,6 @@ func compile(t tester, spec rule.Spec) *rule.Rule {
 	if spec.ID == "" {
 		spec.ID = "rule"
 	}
-	r, err := rule.Compile(spec)
-	require.NoError(t, err)
+	r := testenv.Must(t).Get(rule.Compile(spec))
 	return &r
 }

@@ -61,8 +61,7 @@ const decisionMost = 10 * redisstore.DefaultBudget
 // productionClient returns a client with the timeouts of the service's own client.
 func productionClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	c, err := redisstore.NewClient(url)
-	require.NoError(t, err)
+	c := testenv.Must(t).Get(redisstore.NewClient(url))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -118,8 +117,7 @@ func TestOutage_DeadAddress_CostsTheBudgetAtMost(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	require.NoError(t, err)
 	defer func() { _ = silent.Close() }()
-	refusing, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	refusing := testenv.Must(t).Get(net.Listen("tcp", "127.0.0.1:0"))
 	_ = refusing.Close()
 	for name, url := range map[string]string{
 		"silent":           "redis://" + silent.Addr().String(),

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -73,7 +72,5 @@ func TestConsume_With_RedisAway_NoValues(t *testing.T) {
 // readsOf returns reads of keys, which must be valid.
 func readsOf(t testing.TB, tag string, keys ...string) *redisstore.Reads {
 	t.Helper()
-	reads, err := redisstore.NewReads(tag, keys)
-	require.NoError(t, err)
-	return reads
+	return testenv.Must(t).Get(redisstore.NewReads(tag, keys))
 }

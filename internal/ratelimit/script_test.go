@@ -22,14 +22,12 @@ import (
 // evalCalls returns the number of script calls that the server has received.
 func evalCalls(t *testing.T, client *redis.Client) int {
 	t.Helper()
-	info, err := client.Info(context.Background(), "commandstats").Result()
-	require.NoError(t, err)
+	info := testenv.Must(t).Get(client.Info(context.Background(), "commandstats").Result())
 	total := 0
 	for _, line := range strings.Split(info, "\r\n") {
 		if rest, ok := strings.CutPrefix(line, "cmdstat_eval"); ok {
 			_, rest, _ = strings.Cut(rest, "calls=")
-			n, err := strconv.Atoi(rest[:strings.IndexByte(rest, ',')])
-			require.NoError(t, err)
+			n := testenv.Must(t).Get(strconv.Atoi(rest[:strings.IndexByte(rest, ',')]))
 			total += n
 		}
 	}
@@ -52,8 +50,7 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 		},
 		// A cluster client retries even if MaxRetries forbids it.
 		"cluster": func(o *redis.Options) redis.UniversalClient {
-			c, err := redisstore.NewClient("redis+cluster://" + o.Addr)
-			require.NoError(t, err)
+			c := testenv.Must(t).Get(redisstore.NewClient("redis+cluster://" + o.Addr))
 			opts := c.(*redis.ClusterClient).Options()
 			_ = c.Close()
 			opts.Username, opts.Password = o.Username, o.Password

@@ -16,9 +16,7 @@ import (
 
 func zone(t tester, name string) *time.Location {
 	t.Helper()
-	loc, err := time.LoadLocation(name)
-	require.NoError(t, err)
-	return loc
+	return testenv.Must(t).Get(time.LoadLocation(name))
 }
 
 // TestFixedWindow_FollowsTheCalendar tests the starts and ends of windows. There are days of 23 and 25 hours, and a
@@ -57,9 +55,7 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 			}
 			req := requestOf(Charge{Rule: compile(t, spec)})
 			instant := func(s string) time.Time {
-				at, err := time.Parse(time.RFC3339Nano, s)
-				require.NoError(t, err)
-				return at
+				return testenv.Must(t).Get(time.Parse(time.RFC3339Nano, s))
 			}
 			start, at, end := instant(tc.start), instant(tc.at), instant(tc.end)
 			consume := func(at time.Time, want bool) Verdict {

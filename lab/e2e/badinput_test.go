@@ -124,9 +124,7 @@ var tenantless = []string{"rl:replicas", "quota:interest", "rl:life"}
 
 func encode(t testing.TB, v any) string {
 	t.Helper()
-	raw, err := json.Marshal(v)
-	require.NoError(t, err)
-	return string(raw)
+	return string(testenv.Must(t).Get(json.Marshal(v)))
 }
 
 // TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys: no text from a client becomes part of a Redis key unchanged.

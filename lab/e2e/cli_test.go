@@ -111,8 +111,7 @@ func TestMigrate_UpStatusDown_RoundTrip(t *testing.T) {
 
 func TestServe_PortTaken_ReportedFirst(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	taken := testenv.Must(t).Get(net.Listen("tcp", "127.0.0.1:0"))
 	defer taken.Close()
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://nobody@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey,
@@ -241,8 +240,7 @@ func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 	}
 	read := func(stdout string) (got report) {
 		t.Helper()
-		err := json.Unmarshal([]byte(stdout), &got)
-		require.NoError(t, err, "%v: %s", err, stdout)
+		require.NoError(t, json.Unmarshal([]byte(stdout), &got), stdout)
 		return got
 	}
 	got := read(must(t, env, "verify", "--json", "--tenant", "acme"))

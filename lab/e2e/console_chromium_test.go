@@ -239,13 +239,9 @@ func (b *tab) signIn(key string) *tab {
 // axe returns the script of axe, which finds accessibility problems.
 func axe(t testing.TB) string {
 	t.Helper()
-	zipped, err := os.ReadFile("../../internal/pages/console/testdata/axe.min.js.gz")
-	require.NoError(t, err)
-	r, err := gzip.NewReader(bytes.NewReader(zipped))
-	require.NoError(t, err)
-	script, err := io.ReadAll(r)
-	require.NoError(t, err)
-	return string(script)
+	zipped := testenv.Must(t).Get(os.ReadFile("../../internal/pages/console/testdata/axe.min.js.gz"))
+	r := testenv.Must(t).Get(gzip.NewReader(bytes.NewReader(zipped)))
+	return string(testenv.Must(t).Get(io.ReadAll(r)))
 }
 
 // accessible fails the test if the page has a serious accessibility problem, in light or dark colours. For the dark

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -132,8 +131,7 @@ func bothHosts(t *testing.T, pg *testenv.PostgresReplicated) string {
 
 func connectTo(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	db, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
+	db := testenv.Must(t).Get(pgx.Connect(t.Context(), url))
 	t.Cleanup(func() { _ = db.Close(context.Background()) })
 	return db
 }

@@ -392,12 +392,10 @@ func configured(t testing.TB, name, key string, replace []string) (dir string) {
 	t.Helper()
 	replace = append([]string{"change-me-to-the-key-of-this-gateway", key}, replace...)
 	source, dir := filepath.Join("..", "..", "deploy", name), t.TempDir()
-	files, err := os.ReadDir(source)
-	require.NoError(t, err)
+	files := testenv.Must(t).Get(os.ReadDir(source))
 	made := map[string]bool{}
 	for _, file := range files {
-		raw, err := os.ReadFile(filepath.Join(source, file.Name()))
-		require.NoError(t, err)
+		raw := testenv.Must(t).Get(os.ReadFile(filepath.Join(source, file.Name())))
 		text := string(raw)
 		for i := 0; i < len(replace); i += 2 {
 			made[replace[i]] = made[replace[i]] || strings.Contains(text, replace[i])

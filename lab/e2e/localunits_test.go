@@ -65,8 +65,7 @@ func startBackend(t *testing.T, url string) (*exec.Cmd, *bufio.Scanner) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), asBackend+"="+url)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := testenv.Must(t).Get(cmd.StdoutPipe())
 	require.NoError(t, cmd.Start())
 	return cmd, bufio.NewScanner(out)
 }
@@ -80,8 +79,7 @@ func localUnits(t testing.TB, in *instance, change func(*client.LocalUnitsOption
 		Backoff: client.Backoff{Base: 10 * time.Millisecond, Cap: 100 * time.Millisecond},
 	}
 	change(&o)
-	l, err := client.NewLocalUnits(o)
-	require.NoError(t, err)
+	l := testenv.Must(t).Get(client.NewLocalUnits(o))
 	t.Cleanup(func() { _ = l.Close(context.Background()) }) // tests that need the error call Close themselves
 	return l
 }

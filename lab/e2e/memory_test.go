@@ -79,9 +79,7 @@ func (in *instance) heap(t testing.TB) (bytes float64) {
 		got := in.ask(t, "/debug/pprof/heap?gc=1&debug=1")
 		line := heapLine.FindSubmatch(got.body)
 		require.NotNil(t, line, "%d: %.200s", got.status, got.body)
-		var err error
-		bytes, err = strconv.ParseFloat(string(line[1]), 64)
-		require.NoError(t, err)
+		bytes = testenv.Must(t).Get(strconv.ParseFloat(string(line[1]), 64))
 	}
 	return bytes
 }

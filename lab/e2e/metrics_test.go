@@ -183,8 +183,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	t.Parallel()
 	all := exercised(t).scrape(t)
 
-	rules, err := os.ReadFile("../../deploy/prometheus/alerts.yml")
-	require.NoError(t, err)
+	rules := testenv.Must(t).Get(os.ReadFile("../../deploy/prometheus/alerts.yml"))
 	var file struct {
 		Groups []struct {
 			Rules []struct{ Alert, Expr string }
@@ -199,8 +198,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	}
 	assert.True(t, uses >= 20, "only %d metrics in the alert rules", uses)
 	checkDashboard(t, all)
-	guide, err := os.ReadFile("../../docs/operations.md")
-	require.NoError(t, err)
+	guide := testenv.Must(t).Get(os.ReadFile("../../docs/operations.md"))
 	for _, name := range regexp.MustCompile("`(quotasvc_[a-z0-9_]+)(?:\\{[^}]*\\})?`").FindAllStringSubmatch(string(guide), -1) {
 		if slices.Contains([]string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole}, name[1]) {
 			continue
@@ -213,8 +211,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 // checkDashboard checks all queries of the dashboard: those of panels, variables and annotations.
 func checkDashboard(t *testing.T, all families) {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
-	require.NoError(t, err)
+	text := testenv.Must(t).Get(os.ReadFile("../../deploy/grafana/quotasvc.json"))
 	var dashboard struct {
 		Panels []struct {
 			Title   string

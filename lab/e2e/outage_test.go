@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/lab/bench"
@@ -26,15 +25,14 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	for _, in := range running {
 		instances = append(instances, bench.Instance{API: strings.TrimPrefix(in.api, "http://"), Ops: strings.TrimPrefix(in.ops, "http://")})
 	}
-	r, err := bench.Outage(t.Context(), bench.OutageConfig{
+	r := testenv.Must(t).Get(bench.Outage(t.Context(), bench.OutageConfig{
 		Instances: instances, AdminKey: testKey, Rate: 500, Connections: 64,
 		// Circuit breakers stay open for five seconds.
 		Before: 1200 * time.Millisecond, Away: 800 * time.Millisecond, After: 5600 * time.Millisecond,
 		Kill: func() error { server.Kill(); return nil },
 		Back: func(context.Context) error { server.Start(); return nil },
 		Info: server.Info,
-	})
-	require.NoError(t, err)
+	}))
 	var text strings.Builder
 	assert.NoError(t, r.Print(&benchreport.Printer{Out: &text}))
 	t.Log(text.String())

@@ -82,8 +82,7 @@ func pgbouncerProgram(t testing.TB) (binary, libraries string) {
 			return path, ""
 		}
 	}
-	own, err := filepath.Abs("../../bin/pgbouncer")
-	require.NoError(t, err)
+	own := testenv.Must(t).Get(filepath.Abs("../../bin/pgbouncer"))
 	if path, err := exec.LookPath(filepath.Join(own, "pgbouncer")); err == nil {
 		return path, own
 	}

@@ -113,8 +113,7 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	_, err = in.send(t.Context(), "POST", "/v1/check", "", debitOf("acme", "api_calls", 1))
 	assert.Error(t, err, "the API listens before it can answer")
 	for ; attempts < 3; attempts++ { // and one line
-		conn, err := nobody.Accept()
-		require.NoError(t, err)
+		conn := testenv.Must(t).Get(nobody.Accept())
 		_ = conn.Close()
 	}
 	select {
@@ -165,8 +164,7 @@ func serveAt(t testing.TB, env []string, api, ops string) *instance {
 // freeAddress returns an address on loopback that nobody listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := testenv.Must(t).Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -194,8 +192,7 @@ func TestStart_StoppedWhileWaiting_EndsWell(t *testing.T) {
 func TestStart_WrongPasswordOrDatabase_EndsAtOnce(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
-	good, err := pgx.ParseConfig(postgres.URL)
-	require.NoError(t, err)
+	good := testenv.Must(t).Get(pgx.ParseConfig(postgres.URL))
 	for name, c := range map[string]struct{ url, want string }{
 		"password": {strings.Replace(postgres.URL, good.Password, "wrong-password", 1), "password"},
 		"database": {strings.Replace(postgres.URL, "/"+good.Database+"?", "/no_such_database?", 1), "no_such_database"},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/lab/bench"
@@ -56,7 +55,7 @@ func refusals(t *testing.T, slice time.Duration) (r *bench.FloodResult, lasted [
 	t.Helper()
 	url := testenv.Postgres(t)
 	env := using(testenv.AsService(url), testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=error", "QUOTASVC_DRAIN_DELAY=0s")
-	r, err := bench.Flood(t.Context(), bench.FloodConfig{
+	r = testenv.Must(t).Get(bench.Flood(t.Context(), bench.FloodConfig{
 		Start: func(context.Context) (string, func(context.Context) error, error) {
 			in := serve(t, env)
 			began := time.Now()
@@ -67,8 +66,7 @@ func refusals(t *testing.T, slice time.Duration) (r *bench.FloodResult, lasted [
 			}, nil
 		},
 		Database: url, AdminKey: testKey, Rate: 40, Connections: 64, Rounds: 1, Slice: slice,
-	})
-	require.NoError(t, err)
+	}))
 	var text strings.Builder
 	assert.NoError(t, r.Print(&benchreport.Printer{Out: &text}))
 	t.Log(text.String())

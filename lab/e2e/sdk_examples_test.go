@@ -123,8 +123,7 @@ func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
 	in := serve(t, backends(t))
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	server, log := examplesOf(t, in).serve("webhook", "QUOTASVC_WEBHOOK_SECRET="+secret)
-	w, err := client.NewWebhook(secret)
-	require.NoError(t, err)
+	w := testenv.Must(t).Get(client.NewWebhook(secret))
 	body := []byte(`{"type":"balance.exhausted","timestamp":"2026-11-25T01:02:03Z","data":{"meter":"api_calls"}}`)
 	send := func(signature string) int {
 		return fetch(t, http.DefaultClient, http.MethodPost, server+"/hooks", string(body), "webhook-id", "evt_1",

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/client/quotahttp"
@@ -35,8 +34,7 @@ func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) 
 	if change != nil {
 		change(&o)
 	}
-	m, err := quotahttp.New(c, o)
-	require.NoError(t, err)
+	m := testenv.Must(t).Get(quotahttp.New(c, o))
 	var served atomic.Int64
 	server := httptest.NewServer(m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		served.Add(1)

@@ -24,8 +24,7 @@ func TestSeal_File_IsCheckedByVerify(t *testing.T) {
 	}
 	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "seal.json")
 	public := strings.TrimSpace(must(t, nil, "seal", "--new-key", key, "--key-name", "ledger.example.com"))
-	private, err := os.ReadFile(key)
-	require.NoError(t, err)
+	private := testenv.Must(t).Get(os.ReadFile(key))
 	info, err := os.Stat(key)
 	assert.True(t, err == nil && info.Mode().Perm() == 0o600, "the key's file: %v, %v", info, err)
 	yesterday := time.Now().UTC().Add(-time.Minute).AddDate(0, 0, -1).Format(time.DateOnly)

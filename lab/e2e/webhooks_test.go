@@ -85,8 +85,7 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	c, _ := testenv.Receive(t, calls)
 	verifier, err := standardwebhooks.NewWebhook(secret)
 	require.NoError(t, err)
-	err = verifier.Verify(c.body, c.header)
-	assert.NoError(t, err, "%v: %v %s", err, c.header, c.body)
+	assert.NoError(t, verifier.Verify(c.body, c.header), "%v: %v %s", err, c.header, c.body)
 	assert.True(t, strings.Contains(string(c.body), `"threshold":80`) &&
 		strings.Contains(string(c.body), `"tenant":"acme"`), "%s", c.body)
 	line := p.line("")

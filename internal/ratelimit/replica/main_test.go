@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
@@ -41,8 +40,7 @@ func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 // productionClient returns a client with the options of the service's own client.
 func productionClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	c, err := redisstore.NewClient(url)
-	require.NoError(t, err)
+	c := testenv.Must(t).Get(redisstore.NewClient(url))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -18,8 +18,7 @@ import (
 
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
+	conn := testenv.Must(t).Get(pgx.Connect(t.Context(), url))
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
@@ -40,7 +39,7 @@ func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
 	}
 	var name string
 	var ofTenant bool
-	_, err = pgx.ForEachRow(rows, []any{&name, &ofTenant}, func() error {
+	testenv.Must(t).Get(pgx.ForEachRow(rows, []any{&name, &ofTenant}, func() error {
 		place, known := places[name]
 		switch {
 		case !known:
@@ -50,8 +49,7 @@ func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
 		}
 		delete(places, name)
 		return nil
-	})
-	require.NoError(t, err)
+	}))
 	for name := range places {
 		t.Errorf("there is no table %s", name)
 	}

@@ -27,8 +27,7 @@ func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
 	}
 	url := testenv.PostgresEmpty(t)
 	conn := connect(t, url)
-	db, err := sql.Open("pgx", url)
-	require.NoError(t, err)
+	db := testenv.Must(t).Get(sql.Open("pgx", url))
 	t.Cleanup(func() { _ = db.Close() })
 	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithDisableGlobalRegistry(true))
 	require.NoError(t, err)
@@ -51,13 +50,11 @@ func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
 	}
 	down := func() {
 		t.Helper()
-		_, err := p.DownTo(t.Context(), firstDistributed)
-		require.NoError(t, err)
+		testenv.Must(t).Get(p.DownTo(t.Context(), firstDistributed))
 	}
 	up := func() {
 		t.Helper()
-		_, err := p.Up(t.Context())
-		require.NoError(t, err)
+		testenv.Must(t).Get(p.Up(t.Context()))
 	}
 	up()
 	distribute()

@@ -22,8 +22,7 @@ func TestNewReads_RefusesForeignTagsAndTooMany(t *testing.T) {
 		assert.Error(t, err, "%q: %+v", keys, reads)
 	}
 	store := storeOn(t, patientClient(t, testenv.Redis(t)), Config{Budget: testenv.Patience})
-	reads, err := NewReads("acme", many[:MaxReads])
-	require.NoError(t, err)
+	reads := testenv.Must(t).Get(NewReads("acme", many[:MaxReads]))
 	if err := store.Read(t.Context(), reads); err != nil || len(reads.Values) != MaxReads {
 		t.Errorf("%d values of %d keys, %v", len(reads.Values), MaxReads, err)
 	}

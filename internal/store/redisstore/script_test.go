@@ -110,8 +110,7 @@ func TestStart_LoadsTheScripts(t *testing.T) {
 
 func TestScript_ErrorKeepsTheConnectionsError(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	ln := testenv.Must(t).Get(net.Listen("tcp", "127.0.0.1:0"))
 	addr := ln.Addr().String()
 	_ = ln.Close() // now no server listens there
 	client, err := NewClient("redis://" + addr)
