@@ -33,9 +33,7 @@ func clusterWithin(t testing.TB, c *testenv.RedisCluster, timeout time.Duration)
 	opts := *prompt.(*redis.ClusterClient).Options()
 	_ = prompt.Close()
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = timeout, timeout, timeout, timeout
-	client := redis.NewClusterClient(&opts)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+	return testenv.CloseAtEnd(t, redis.NewClusterClient(&opts))
 }
 
 // tenantOn returns the id of the n'th tenant whose buckets are on the given master. n starts at 0.

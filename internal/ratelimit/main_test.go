@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
@@ -20,22 +19,12 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // go-redis has one logger for all clients, which would log every outage of a test
-	// A client that could not connect tries again after a second. Only then does its goroutine notice that the client
-	// was closed, so the leak check ignores this goroutine.
-	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
-}
-
-type mute struct{}
-
-func (mute) Printf(context.Context, string, ...any) {}
+func TestMain(m *testing.M) { testenv.MainWithRedis(m) }
 
 // baseOptions returns the options of a client from redisstore.NewClient.
 func baseOptions(t testing.TB) redis.Options {
 	t.Helper()
-	c := testenv.Must(t).Get(redisstore.NewClient("redis://unused"))
-	defer func() { _ = c.Close() }()
+	c := testenv.CloseAtEnd(t, testenv.Must(t).Get(redisstore.NewClient("redis://unused")))
 	return *c.(*redis.Client).Options()
 }
 
@@ -53,9 +42,7 @@ func clientWithin(t testing.TB, o *redis.Options, timeout time.Duration) *redis.
 	opts.Addr, opts.Username, opts.Password, opts.DB = o.Addr, o.Username, o.Password, o.DB
 	opts.Dialer, opts.Network = nil, ""
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = timeout, timeout, timeout, timeout
-	c := redis.NewClient(&opts)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return testenv.CloseAtEnd(t, redis.NewClient(&opts))
 }
 
 // testGrace is the time by which a script prolongs the TTL of a key if it uses the test's time. Redis expires keys by
@@ -95,9 +82,7 @@ func limiterOn(t testing.TB, client redis.UniversalClient, cfg settings) *Limite
 		Lanes: cfg.Lanes, MaxLocalLevels: cfg.MaxLocalLevels, Replicas: cfg.Replicas, Log: cfg.Log, Metrics: cfg.Metrics, Now: cfg.Now,
 		redisNow: cfg.redisNow, forgetful: cfg.forgetful,
 	})
-	t.Cleanup(func() {
-		assert.NoError(t, l.Stop(context.Background()), "stop")
-	})
+	testenv.StopAtEnd(t, l.Stop)
 	return l
 }
 

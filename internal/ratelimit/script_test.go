@@ -67,8 +67,7 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 			proxy := testenv.NewLossyProxy(t, server.Options().Addr)
 			o := server.Options()
 			o.Addr = proxy.Addr
-			client := connect(o)
-			defer func() { _ = client.Close() }()
+			client := testenv.CloseAtEnd(t, connect(o))
 			r := compile(t, rule.Spec{Rate: "1/day", Burst: 100, OnBackendError: "closed"})
 			req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 			l := patientLimiter(t, client, settings{})

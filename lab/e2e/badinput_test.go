@@ -169,8 +169,7 @@ func TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys(t *testing.T) {
 			assert.True(t, a.status == want, "route %.20q, time %d: %.300s", route, n, a)
 		}
 	}
-	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
+	client := testenv.CloseAtEnd(t, redis.NewClient(options))
 	keys, err := client.Keys(t.Context(), "*").Result()
 	keys = slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(tenantless, key) })
 	require.True(t, err == nil && len(keys) >= 3, "%v, %v", keys, err)
@@ -202,8 +201,7 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, options := t.Context(), testenv.Redis(t)
-			client := redis.NewClient(options)
-			t.Cleanup(func() { _ = client.Close() })
+			client := testenv.CloseAtEnd(t, redis.NewClient(options))
 			env := backends(t)
 			env[1] = fmt.Sprintf("QUOTASVC_REDIS_URL=redis://:%s@%s/%d", options.Password, options.Addr, options.DB)
 			in := serve(t, env).setUp(t, 1000)
@@ -289,8 +287,7 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
-			client := redis.NewClient(server.Options())
-			t.Cleanup(func() { _ = client.Close() })
+			client := testenv.CloseAtEnd(t, redis.NewClient(server.Options()))
 			harm := func() {
 				require.NoError(t, c.harm(t.Context(), client, server.Options().Password))
 			}

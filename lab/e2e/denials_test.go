@@ -78,7 +78,7 @@ func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	in := serve(t, env).setUp(t, 1)
-	conn := connectTo(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
+	conn := testenv.Connect(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
 	const clients, each = 10, 300
 	began := time.Now()
 	testenv.Together(clients, func(c int) {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -22,9 +21,7 @@ import (
 
 func execSQL(t *testing.T, databaseURL, statement string) {
 	t.Helper()
-	conn := testenv.Must(t).Get(pgx.Connect(t.Context(), databaseURL))
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	testenv.Must(t).Get(conn.Exec(t.Context(), statement))
+	testenv.Exec(t, testenv.Connect(t, databaseURL), statement)
 }
 
 // keyFile is the name of the file with the administrator's key, in the data directory of `quotasvc dev`.

@@ -28,10 +28,10 @@ func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/routes", "", limitOf("tenant", "route"))
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/users", "", limitOf("tenant", "subject"))
 	in.limit(t, "tenants", limitOf("tenant"))
-	db := connectTo(t, url)
-	runSQL(t, db, `INSERT INTO tenants (tenant_id, plan, anchor, metadata)
+	db := testenv.Connect(t, url)
+	testenv.Exec(t, db, `INSERT INTO tenants (tenant_id, plan, anchor, metadata)
 		SELECT 'tenant-' || lpad(i::text, 8, '0'), 'basic', clock_timestamp(), '{"name": "Example Incorporated", "country": "NP"}' FROM generate_series(0, 14999) AS i`)
-	runSQL(t, db, `INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
+	testenv.Exec(t, db, `INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
 		SELECT tenant_id, created_at, plan, anchor, timezone, true FROM tenants WHERE tenant_id LIKE 'tenant-%'`)
 	use := func(first, end int) {
 		for _, path := range []string{"/v1/debits/batch", "/v1/check/batch", "/v1/check/batch"} {

@@ -268,8 +268,8 @@ func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
 	}
 	database := testenv.Postgres(t)
 	in := serve(t, using(testenv.AsService(database), testenv.RedisURL(t))).setUp(t, 1000)
-	db := connectTo(t, database)
-	runSQL(t, db, "SET ROLE "+postgres.ReaderRole)
+	db := testenv.Connect(t, database)
+	testenv.Exec(t, db, "SET ROLE "+postgres.ReaderRole)
 	for i, want := range []int64{-1, 200} { // no row after 700 units; after 800 of 1000 units, 200 remain
 		in.do(t, http.StatusOK, "POST", "/v1/debits", fmt.Sprint("d", i), debitOf("acme", "api_calls", []int64{700, 100}[i]))
 		got := int64(-1)

@@ -55,7 +55,7 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	env := backends(t)
 	in := serve(t, env).setUp(t, 1000)
 	ctx := t.Context()
-	tx, err := connectTo(t, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))).Begin(ctx)
+	tx, err := testenv.Connect(t, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))).Begin(ctx)
 	require.NoError(t, err)
 	_, err = tx.Exec(ctx, "LOCK TABLE entries, balances IN ACCESS EXCLUSIVE MODE") // reads take as long as they may
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 			})
 		}
 	}
-	watch := connectTo(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
+	watch := testenv.Connect(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
 	of := func(sql string) (n int) {
 		t.Helper()
 		require.NoError(t, watch.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'quotasvc-reader' AND "+sql).Scan(&n))
@@ -80,7 +80,7 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	most := int(metricOf(in.metrics(t), `quotasvc_postgres_connections_max{pool="readers"}`))
 	testenv.Eventually(t, func() bool { return of("wait_event_type = 'Lock'") >= most }, "every reader waits")
 	for range 2 { // an earlier probe may still be running
-		runSQL(t, watch, "SET my.since = '"+time.Now().Format(time.RFC3339Nano)+"'")
+		testenv.Exec(t, watch, "SET my.since = '"+time.Now().Format(time.RFC3339Nano)+"'")
 		testenv.Eventually(t, func() bool {
 			got := in.ask(t, "/readyz?strict=1")
 			require.True(t, got.status == 200, "with busy readers: %s", got)

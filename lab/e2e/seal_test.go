@@ -19,7 +19,7 @@ func TestSeal_File_IsCheckedByVerify(t *testing.T) {
 	env := []string{"QUOTASVC_DATABASE_URL=" + url}
 	exec := func(sql string) {
 		t.Helper()
-		tag, err := connectTo(t, url).Exec(t.Context(), sql)
+		tag, err := testenv.Connect(t, url).Exec(t.Context(), sql)
 		require.True(t, err == nil && tag.RowsAffected() == 1, "%s: %v, %v", sql, tag, err)
 	}
 	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "seal.json")

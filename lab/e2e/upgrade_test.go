@@ -176,7 +176,7 @@ func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 	in.stop()
 	moved.Remove()
 	var step int
-	latest := connectTo(t, super).QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version")
+	latest := testenv.Connect(t, super).QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version")
 	require.NoError(t, latest.Scan(&step))
 	require.NoError(t, os.WriteFile(filepath.Join(upgrades, fmt.Sprintf("%05d.sql", step)), dump(t, super), 0o644))
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -53,6 +54,18 @@ var shared = newEnv(systemSource())
 func Main(m *testing.M, options ...goleak.Option) {
 	os.Exit(shared.run(m.Run, options))
 }
+
+// MainWithRedis is Main for a package whose tests take Redis away from clients of their own. Clients log no outage.
+func MainWithRedis(m *testing.M) {
+	redis.SetLogger(noLog{}) // go-redis has one logger for all clients
+	// A client that could not connect tries again after a second. Only then does its goroutine notice that the client
+	// was closed, so the leak check ignores this goroutine.
+	Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+type noLog struct{}
+
+func (noLog) Printf(context.Context, string, ...any) {}
 
 // run does the work of Main and returns the exit status.
 func (e *env) run(tests func() int, options []goleak.Option) int {

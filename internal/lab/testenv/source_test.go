@@ -62,7 +62,7 @@ func TestSource_LocalBinaries_Second(t *testing.T) {
 	s.getenv, s.docker = noEnv, fakeContainers{}
 	p, r := choose(t, s)
 	assert.True(t, p.origin == fromBinaries && r.origin == fromBinaries, "%+v, %+v", p, r)
-	assert.True(t, scan[int](t, connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
+	assert.True(t, scan[int](t, Connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
 }
 
 func TestSource_NothingInstalled_ContainersThird(t *testing.T) {
@@ -104,7 +104,7 @@ func TestContainers_Engine_UsedOrAbsenceReported(t *testing.T) {
 		return
 	}
 	StopAtEnd(t, p.stop)
-	assert.True(t, scan[int](t, connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
+	assert.True(t, scan[int](t, Connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
 	r := Must(t).Get(dockerContainers{}.redis(ctx))
 	StopAtEnd(t, r.stop)
 	o := Must(t).Get(redis.ParseURL(r.url))

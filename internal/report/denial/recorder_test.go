@@ -55,9 +55,7 @@ func (b *bench) open() *Recorder {
 	b.t.Helper()
 	r, err := Open(b.t.Context(), Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: systemClock{}})
 	require.NoError(b.t, err)
-	b.t.Cleanup(func() {
-		assert.NoError(b.t, r.Stop(context.Background()))
-	})
+	testenv.StopAtEnd(b.t, r.Stop)
 	return r
 }
 

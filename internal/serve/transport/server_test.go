@@ -151,9 +151,7 @@ func (p *pipes) dial() (net.Conn, error) {
 // open is like dial, and closes the connection at the end of the test.
 func (p *pipes) open(t testing.TB) net.Conn {
 	t.Helper()
-	conn := testenv.Must(t).Get(p.dial())
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	return testenv.CloseAtEnd(t, testenv.Must(t).Get(p.dial()))
 }
 
 func TestShutdown_FinishesAcceptedRequests(t *testing.T) {

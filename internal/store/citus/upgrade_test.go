@@ -26,9 +26,8 @@ func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
 		t.Skip("it needs an empty database of a cluster: make test-citus has one")
 	}
 	url := testenv.PostgresEmpty(t)
-	conn := connect(t, url)
-	db := testenv.Must(t).Get(sql.Open("pgx", url))
-	t.Cleanup(func() { _ = db.Close() })
+	conn := testenv.Connect(t, url)
+	db := testenv.CloseAtEnd(t, testenv.Must(t).Get(sql.Open("pgx", url)))
 	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithDisableGlobalRegistry(true))
 	require.NoError(t, err)
 	_, err = p.UpTo(t.Context(), firstDistributed)

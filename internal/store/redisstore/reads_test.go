@@ -88,9 +88,7 @@ func TestReadAll_ReadsAnySlot(t *testing.T) {
 			want[i] = fmt.Sprint("value ", i)
 		}
 	}
-	cluster, err := NewClient(testenv.RedisClusterPrivate(t).URL)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = cluster.Close() })
+	cluster := testenv.CloseAtEnd(t, testenv.Must(t).Get(NewClient(testenv.RedisClusterPrivate(t).URL)))
 	for name, client := range map[string]redis.UniversalClient{"single": patientClient(t, testenv.Redis(t)), "cluster": cluster} {
 		for i, key := range keys {
 			if want[i] == "" {
