@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -143,9 +144,7 @@ func (c *OutageConfig) setUp(ctx context.Context) error {
 	for i := 0; i < outageTenants && err == nil; i++ {
 		err = put("/v1/tenants/"+tenantID(i), `{"plan":"outage"}`)
 	}
-	for _, r := range limitRules {
-		err = errors.Join(err, put("/v1/limits/"+r.name, `{"per":`+r.per+`,"kind":"token_bucket","rate":"1000000/s"}`))
-	}
+	err = errors.Join(err, putLimits(put))
 	return errors.Join(err, put("/v1/limits/"+outageRule, fmt.Sprintf(
 		`{"per":["tenant"],"match":{"route":"%s"},"kind":"token_bucket","rate":"%d/s","burst":%d}`, outageRoute, c.perSecond(), c.burst())))
 }
@@ -197,14 +196,7 @@ func (o *outage) disrupt(ctx context.Context) (err error) {
 
 // until waits until the given time has passed since the start of the load.
 func (o *outage) until(ctx context.Context, at time.Duration) error {
-	timer := time.NewTimer(at - time.Since(o.start))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait(ctx, at-time.Since(o.start))
 }
 
 // ask samples Redis's counters once per slice. It skips slices in which Redis is down.
@@ -280,10 +272,7 @@ func (o *outage) fire(ctx context.Context, clients []*client, total time.Duratio
 	pace(ctx, o.start, paceTick, o.cfg.Rate, n, due)
 	close(due)
 	wg.Wait()
-	var all []shot
-	for _, part := range fired {
-		all = append(all, part...)
-	}
+	all := slices.Concat(fired...)
 	// If a connection breaks, its request has no answer and is counted. Requests are only missing here if all
 	// connections broke.
 	if len(all) < n {

@@ -4,9 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
-
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -126,10 +123,4 @@ func bothHosts(t *testing.T, pg *testenv.PostgresReplicated) string {
 	primary.Host += "," + urlOf(t, pg.Standby.URL).Host
 	primary.RawQuery = "sslmode=disable&target_session_attrs=read-write"
 	return primary.String()
-}
-
-func runSQL(t *testing.T, db *pgx.Conn, sql string) {
-	t.Helper()
-	_, err := db.Exec(t.Context(), sql)
-	assert.NoError(t, err, "%s", sql)
 }
