@@ -182,7 +182,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	ids, err := idKey(ctx, cat.DB())
+	ids, err := access.NewStore(cat.DB()).IDKey(ctx) // the key that signs the ids of charges and leases
 	if err != nil {
 		return nil, err
 	}

@@ -77,8 +77,7 @@ func requestOn(tenant string, cost int64, rules ...*rule.Rule) Request {
 // TestKinds_EveryInterval_KeepTheirPromise sends random requests. For the interval between every pair of admitted
 // requests, it checks the bound of the rule's kind.
 func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	var clock testClock
 	limiters := []*Limiter{clock.limiter(t, client), clock.limiter(t, nil)}
 	run := 0
@@ -280,8 +279,7 @@ func TestRefund_LostWindow_GivesNothing(t *testing.T) {
 // TestShadow_Twin_WouldDenyTheSame: for the same sequence of requests, a shadow rule reports the same denials that an
 // enforced rule makes.
 func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	var clock testClock
 	limiters := []*Limiter{clock.limiter(t, client), clock.limiter(t, nil)}
 	run := 0

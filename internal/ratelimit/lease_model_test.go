@@ -137,8 +137,7 @@ func drawLeaseCall(t *rapid.T, tenant string, more ...leaseOp) leaseCall {
 // the oracle's answers, with clock steps in both directions, changed capacities, and keys that disappear when their
 // leases have ended. A call that changes no lease writes nothing. A key exists at least as long as its longest lease.
 func TestLeases_Script_EqualsTheOracle(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	now := worldStart
 	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }})
 	run := 0

@@ -23,9 +23,7 @@ import (
 // TestAcquire_LostReplySameKey_SameLease: the script runs, and its reply is lost. A retry with the same key must get
 // the same lease.
 func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	direct := patientClient(t, server.Options())
+	server, direct := parallelServer(t)
 	o := server.Options()
 	proxy := testenv.NewLossyProxy(t, o.Addr)
 	client, err := redisstore.NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: proxy.Addr}).String())

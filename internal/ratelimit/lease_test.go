@@ -196,8 +196,7 @@ func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 // leases. Otherwise a dead holder's lease would last until the clock has caught up. Every call after the first is
 // denied or only reads, so no other write can repair the bucket.
 func TestLeases_ClockSetBack_KeepsNoDeadLease(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	for i, step := range []time.Duration{time.Microsecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, 24 * time.Hour} {
 		now, metrics := worldStart, NewMetrics(nil)
 		l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }, Metrics: metrics})
@@ -219,8 +218,7 @@ func TestLeases_ClockSetBack_KeepsNoDeadLease(t *testing.T) {
 // TestLeases_LargestBucket_SurvivesAClockStep: when the clock is set back, the script changes the ends of 10,000
 // leases. This must not exceed the number of values that Lua's stack can hold.
 func TestLeases_LargestBucket_SurvivesAClockStep(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	now := worldStart
 	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }, MaxQueue: rule.MaxLeases})
 	r := concurrency(t, rule.MaxLeases)

@@ -175,8 +175,7 @@ func TestRefund_GivesBackTheChargeAndNoMore(t *testing.T) {
 }
 
 func TestShadow_WouldDenyWhatItWouldDenyAlone(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	now := worldStart
 	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }})
 	run := 0
@@ -215,8 +214,7 @@ func TestShadow_DeniedRequest_IsNotCharged(t *testing.T) {
 }
 
 func TestConsume_UnreadableBucket_PolicyDecides(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	ctx := context.Background()
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, client, settings{Metrics: metrics})
@@ -265,8 +263,7 @@ func TestConsume_UnreadableBucket_PolicyDecides(t *testing.T) {
 }
 
 func TestStop_FinishesQueuedRequestsRefusesTheRest(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	store := redisstore.New(client, redisstore.Config{Budget: testenv.Patience})
 	l := New(store, Config{})
 	r := compile(t, rule.Spec{Rate: "1/day", Burst: 100_000})

@@ -40,16 +40,14 @@ func newLossProgram(t *testing.T, n int, client redis.UniversalClient, lose func
 // TestLimits_LostData_EqualsTheOracle: when Redis loses its data, a process that has seen all charges restores all of
 // them.
 func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	_, client := parallelServer(t)
 	newLossProgram(t, 1, client, func(ctx context.Context) error { return client.FlushAll(ctx).Err() }).run(t)
 }
 
 // TestLimits_LostData_TwoProcesses_EqualTheOracle: if two processes have seen a charge, it is restored once, not
 // twice.
 func TestLimits_LostData_TwoProcesses_EqualTheOracle(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	_, client := parallelServer(t)
 	newLossProgram(t, 2, client, func(ctx context.Context) error { return client.FlushAll(ctx).Err() }).run(t)
 }
 

@@ -35,6 +35,21 @@ func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	return clientWithin(t, o, testenv.Patience)
 }
 
+// parallelClient makes the test parallel and returns a patientClient of the shared Redis.
+func parallelClient(t *testing.T) *redis.Client {
+	t.Helper()
+	t.Parallel()
+	return patientClient(t, testenv.Redis(t))
+}
+
+// parallelServer makes the test parallel. It returns a Redis for this test and a patientClient of it.
+func parallelServer(t *testing.T) (*testenv.RedisServer, *redis.Client) {
+	t.Helper()
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	return server, patientClient(t, server.Options())
+}
+
 // clientWithin returns a client with the options of redisstore.NewClient and the given timeout.
 func clientWithin(t testing.TB, o *redis.Options, timeout time.Duration) *redis.Client {
 	t.Helper()

@@ -254,8 +254,7 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 // exactly the oracle's answers, with clock steps in both directions, changes of the rules, and keys that expire at
 // their time. Requests that must not write do not write. A key may expire only when its bucket is like an unused one.
 func TestLimits_Script_EqualsTheOracle(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	now := worldStart
 	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }})
 	run := 0
@@ -397,8 +396,7 @@ func (e *expiries) pass(t *rapid.T, o *oracle.Oracle, charges []oracle.Charge, n
 }
 
 func TestVector_EqualsOneCallPerRequest(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	script := limitsScript(t, client)
 	bench := newWorkbench(false) // one for all batches, as in a lane
 	run := 0

@@ -15,8 +15,7 @@ import (
 // TestConsume_With_BringsTheValues: values of other keys of the tenant (Request.With) are read together with the
 // verdicts. Each request gets the values of its own keys.
 func TestConsume_With_BringsTheValues(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	ctx := context.Background()
 	for i := range 6 { // 6..9 are missing
 		client.Set(ctx, fmt.Sprintf("x:{t%d}:a", i), fmt.Sprint("value ", i), 0)

@@ -44,8 +44,7 @@ func TestRecall_Log_RetryAfterIsRediss(t *testing.T) {
 // TestRecall_DeniesForTheSameRulesAsRedis: if the local copy of a rule's bucket would deny, but Redis would not, the
 // rule's verdict must not be a denial.
 func TestRecall_DeniesForTheSameRulesAsRedis(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	l, other := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})
 	for _, spec := range []rule.Spec{{Kind: "sliding_log", Rate: "2/h"}, {Kind: "token_bucket", Rate: "2/day"}} {
 		spec.ID = "guess-" + spec.Kind

@@ -118,9 +118,7 @@ func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 // TestOutage_ServerWritesNowAndThen_IsNotAway: a server near its memory limit refuses some writes and accepts others.
 // It does not count as away.
 func TestOutage_ServerWritesNowAndThen_IsNotAway(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	client := patientClient(t, server.Options())
+	server, client := parallelServer(t)
 	set := unwritable(t.Context())["out of memory"]
 	bucket, jobs := compile(t, rule.Spec{Rate: "100/31d"}), compile(t, rule.Spec{ID: "jobs", Kind: "concurrency", Burst: 100})
 	for name, write := range map[string]func(*Limiter) Mode{

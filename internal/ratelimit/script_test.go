@@ -93,9 +93,7 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 // TestConsume_MissingScript_NothingLostOrDoubled deletes the server's scripts again and again under load. Every
 // request must be charged exactly once.
 func TestConsume_MissingScript_NothingLostOrDoubled(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	client := patientClient(t, server.Options())
+	_, client := parallelServer(t)
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, client, settings{Metrics: metrics})
 	const capacity, clients, each = 700, 16, 60 // 960 requests for 700 tokens per tenant

@@ -38,8 +38,7 @@ func (in *instance) post(t testing.TB, method, path, body string, header ...stri
 }
 
 func TestPutLimit_InexactLimit_400NamesFieldAndBound(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	const bucket = `"per":["tenant"],"kind":"token_bucket"`
 	for body, want := range map[string][2]string{
 		`{` + bucket + `,"rate":"NaN/s"}`:                                                            {"rate", "60/s"},
@@ -81,8 +80,7 @@ func TestPutLimit_InexactLimit_400NamesFieldAndBound(t *testing.T) {
 }
 
 func TestConsume_SeventeenLimits_422NamesThemChargesNothing(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	plan, items := []object{{"meter": "api_calls", "amount": 1000, "every": "year", "anchor": "calendar"}}, []object{}
 	for i := range 16 {
 		meter := fmt.Sprintf("m%02d", i)

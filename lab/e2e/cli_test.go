@@ -189,9 +189,7 @@ func TestApply_InexactLimit_Refused(t *testing.T) {
 }
 
 func TestRoll_CatchesUp_RefusesFuture(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 10)
+	in, env := parallelService(t, 10)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 	must(t, env, "roll")
 	future := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
@@ -205,9 +203,7 @@ func TestRoll_CatchesUp_RefusesFuture(t *testing.T) {
 }
 
 func TestVerify_Difference_NamedExitStatus1(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 10)
+	in, env := parallelService(t, 10)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 	assert.Contains(t, must(t, env, "verify", "--tenant", "acme"), "all agree", "a clean ledger is reported as\n")
 	spoilBalance(t, env)
@@ -225,9 +221,7 @@ func spoilBalance(t *testing.T, env []string) {
 
 // The JSON report of `quotasvc verify` has the same members as the report of the API.
 func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 10)
+	in, env := parallelService(t, 10)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 	type report struct {
 		Tenant, Status      string
@@ -260,8 +254,7 @@ func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 // A tenant's anchor is on 31 January. Its monthly periods end on the last day of shorter months, and on the 31st of
 // longer months.
 func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 10)
+	in, _ := parallelService(t, 10)
 	in.do(t, http.StatusCreated, "PUT", "/v1/plans/monthly", "", object{"allowances": []object{
 		{"meter": "api_calls", "amount": 5, "every": "month", "anchor": "tenant"},
 	}})

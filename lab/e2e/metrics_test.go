@@ -291,8 +291,7 @@ const mark = "zq7"
 
 // A series for each tenant, subject or path would let a client use up the memory of the service.
 func TestMetrics_ClientText_NeverALabel(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	in.limit(t, "per-tenant", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1000/s"})
 	for rule, body := range map[string]object{
 		"per-subject": {"per": []string{"subject", "route", "ip"}, "kind": "sliding_window", "rate": "1/h"},

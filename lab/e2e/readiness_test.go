@@ -51,9 +51,7 @@ func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 
 // Slow reports of one tenant must not make an instance seem unhealthy.
 func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 1000)
+	in, env := parallelService(t, 1000)
 	ctx := t.Context()
 	tx, err := testenv.Connect(t, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))).Begin(ctx)
 	require.NoError(t, err)

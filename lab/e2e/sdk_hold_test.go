@@ -170,8 +170,7 @@ func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
 }
 
 func TestSDK_LocalUnits_OfAClient_SpendsAndCloses(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	l, err := sdk(t, in).LocalUnits(client.LocalUnitsOptions{Tenant: "acme", Meter: "api_calls", Min: 10, Max: 100})
 	require.NoError(t, err)
 	for range 50 {

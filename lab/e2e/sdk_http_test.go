@@ -63,8 +63,7 @@ func get(t testing.TB, server *httptest.Server, path, org string, header ...stri
 }
 
 func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 100)
+	in, _ := parallelService(t, 100)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/slow", "", object{"per": []string{"tenant", "ip"}, "kind": "fixed_window", "rate": "1/day", "match": object{"route": "/slow"}})
 	c := sdk(t, in, losing(1, "/consume"))
 	server, served := backendOf(t, c, func(o *quotahttp.Options) { o.IP = quotahttp.PeerIP })

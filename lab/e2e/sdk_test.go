@@ -129,8 +129,7 @@ func TestSDK_UnknownOutcome_FinishedWithItsKey(t *testing.T) {
 }
 
 func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 10)
+	in, _ := parallelService(t, 10)
 	c := sdk(t, in)
 	ctx := t.Context()
 	for _, meter := range []string{"credit", "seat"} {
@@ -181,8 +180,7 @@ func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 }
 
 func TestSDK_CheckBatch_AnswersAndProblems(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 10)
+	in, _ := parallelService(t, 10)
 	c := sdk(t, in)
 	items := []client.Item{{Meter: "api_calls", Amount: 1}}
 	got, err := c.CheckBatch(t.Context(), client.CheckBatchRequest{Checks: []client.CheckRequest{{Tenant: "acme", Items: items}, {Tenant: "nobody", Items: items}}})

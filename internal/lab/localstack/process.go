@@ -151,13 +151,7 @@ func (p *process) kill(ctx context.Context) error {
 	// A stopped process cannot create further children while its children are listed.
 	err := p.signal(syscall.SIGSTOP)
 	children := childrenOf(p.pid)
-	err = errors.Join(err, p.signal(syscall.SIGKILL))
-	for _, pid := range children {
-		if e := syscall.Kill(pid, syscall.SIGKILL); e != nil && !errors.Is(e, syscall.ESRCH) {
-			err = errors.Join(err, fmt.Errorf("kill pid %d: %w", pid, e))
-		}
-	}
-	if err != nil {
+	if err := errors.Join(err, p.signal(syscall.SIGKILL), signalAll(children, syscall.SIGKILL)); err != nil {
 		return err
 	}
 	if err := p.wait(ctx); err != nil {

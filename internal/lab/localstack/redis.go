@@ -1,6 +1,7 @@
 package localstack
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -60,10 +61,7 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
 	r := &Redis{cfg: cfg}
 	r.Server = Server{name: "Redis", port: cfg.Port, stopSignal: syscall.SIGTERM, startProc: r.start, log: orDiscard(cfg.Log)}
 	r.afterKill = func() {} // a killed Redis leaves nothing outside its directory
-	search := SystemSearch()
-	if cfg.Search != nil {
-		search = *cfg.Search
-	}
+	search := *cmp.Or(cfg.Search, new(SystemSearch()))
 	var err error
 	if r.bin, err = search.Redis(); err != nil {
 		return nil, err
