@@ -127,8 +127,8 @@ func TestCluster_SlotsMove_NothingLost(t *testing.T) {
 }
 
 // underWay is locked for reading while a request is sent to a slot that moves forward and back. A move may redirect a
-// request to the other node. If the request arrived there during the next move, in the other direction, both nodes
-// would serve the bucket, because Redis cannot distinguish the two moves.
+// request to the other node. The next move is in the other direction, and Redis cannot distinguish the two moves. If
+// the request arrived there during the next move, both nodes would serve the bucket.
 type underWay struct{ sync.RWMutex }
 
 // wait waits for the requests that were sent before the last move ended.
@@ -137,8 +137,8 @@ func (u *underWay) wait() {
 	defer u.Unlock()
 }
 
-// moveDuring calls move with 0 and 1 in turn, to move slots forward and back, until the load has ended and all slots
-// are back on their first node. It returns the number of calls.
+// moveDuring calls move with 0 and 1 alternately, to move slots forward and back. It ends when the load has ended and
+// all slots are back on their first node. It returns the number of calls.
 func moveDuring(load *sync.WaitGroup, move func(at int)) (moves int) {
 	var ended atomic.Bool
 	go func() {

@@ -133,8 +133,8 @@ func drawLeaseCall(t *rapid.T, tenant string, more ...leaseOp) leaseCall {
 	}
 }
 
-// TestLeases_Script_EqualsTheOracle is the main test of the leases script. Random calls on a real Redis get exactly
-// the oracle's answers, with clock steps in both directions, changed capacities, and keys that disappear when their
+// TestLeases_Script_EqualsTheOracle is the main test of the leases script. Random calls on a real Redis get exactly the
+// oracle's answers. There are clock steps in both directions, changed capacities, and keys that disappear when their
 // leases have ended. A call that changes no lease writes nothing. A key exists at least as long as its longest lease.
 func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 	client := parallelClient(t)

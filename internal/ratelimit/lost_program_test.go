@@ -18,7 +18,7 @@ import (
 
 // lossProgram is a random program in which Redis loses its data. Requests, the processes that send them, changes of
 // rules and losses are random. Each bucket has only one calendar. With several calendars, a process would not know all
-// tokens: some do not count in the calendar of its last request, and may count in another calendar.
+// tokens. A token that does not count in the calendar of its last request may count in another calendar.
 type lossProgram struct {
 	processes []*Limiter
 	now       *atomic.Int64 // us; also read by the watches of limiters

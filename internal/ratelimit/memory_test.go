@@ -88,8 +88,9 @@ func (r memoryRedis) measure(name string, n int, fill func(t *testing.T, client 
 }
 
 // TestBucket_TakesAtMost170Bytes measures the memory that Redis needs for 25,000 buckets. Each bucket is charged half
-// of its capacity. A key takes 32 bytes of table entries, 32 for its expiry, 21 of the tables, and the key and the
-// value in size classes of 16 bytes. The test is not parallel, because it would disturb tests that measure time.
+// of its capacity. A key takes 32 bytes of table entries, 32 bytes for its expiry, and 21 bytes of the tables. The key
+// itself and the value are in size classes of 16 bytes. The test is not parallel, because it would disturb tests that
+// measure time.
 func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a Redis with 125,000 keys")

@@ -250,9 +250,9 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// TestLimits_Script_EqualsTheOracle is the main test of the limits script. Random requests on a real Redis get
-// exactly the oracle's answers, with clock steps in both directions, changes of the rules, and keys that expire at
-// their time. Requests that must not write do not write. A key may expire only when its bucket is like an unused one.
+// TestLimits_Script_EqualsTheOracle is the main test of the limits script. Random requests on a real Redis get exactly
+// the oracle's answers. There are clock steps in both directions, changes of the rules, and keys that expire at their
+// time. Requests that must not write do not write. A key may expire only when its bucket is like an unused one.
 func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 	client := parallelClient(t)
 	now := worldStart

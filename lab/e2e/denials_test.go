@@ -70,8 +70,8 @@ func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
 		"%d are counted and %d explained, want %d", d.total(), len(d.Items), stored+7)
 }
 
-// In a flood of refusals, the number of transactions depends on the duration of the flood, and the number of rows
-// depends on the number of reasons. Neither number depends on the number of requests.
+// In a flood of refusals, the number of transactions depends on the duration of the flood. The number of rows depends
+// on the number of reasons. Neither number depends on the number of requests.
 func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
 	in, env := parallelService(t, 1)
 	conn := testenv.Connect(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))

@@ -13,9 +13,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// A tenant in use has been debited and checked. The instance has the tenant's catalogue data and a copy of the
-// balance, announces in Redis that it uses the balance, and watches the tenant's keys. Before this data was packed, a
-// tenant took 1,570 bytes of the heap. See docs/decisions/memory.md.
+// A tenant in use has been debited and checked. The instance has the tenant's catalogue data and a copy of the balance.
+// It announces in Redis that it uses the balance, and watches the tenant's keys. Before this data was packed, a tenant
+// took 1,570 bytes of the heap. See docs/decisions/memory.md.
 func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 	if raceDetector {
 		t.Skip("the detector has memory of its own")

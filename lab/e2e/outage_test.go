@@ -13,8 +13,8 @@ import (
 	benchreport "github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
-// This is the small form of `make bench-outage`: two instances, PostgreSQL, a steady load over HTTP, and a Redis that
-// is killed during the load and comes back empty. This test does not measure how long callers wait. `make
+// This is the small form of `make bench-outage`. There are two instances, PostgreSQL, and a steady load over HTTP.
+// Redis is killed during the load and comes back empty. This test does not measure how long callers wait. `make
 // bench-outage` does, because no other program uses the machine then.
 func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	t.Parallel()

@@ -16,9 +16,9 @@ import (
 
 // These constants are maximum numbers of transactions. Only `make bench-flood` checks the latency of other tenants.
 const (
-	// The numbers apply to up to 200 refused requests of 10 tenants in half a second, which are sent to a process that
-	// has just started. The process reads each tenant once, which takes some 15 transactions. It remembers a refusal
-	// for lack of units only for 100 ms, so such requests cost 50 more transactions.
+	// The numbers apply to up to 200 refused requests of 10 tenants in half a second. The requests are sent to a
+	// process that has just started. The process reads each tenant once, which takes some 15 transactions. It remembers
+	// a refusal for lack of units only for 100 ms, so such requests cost 50 more transactions.
 	limitedTransactions = 50
 	emptyTransactions   = 120
 	unknownTransactions = 50

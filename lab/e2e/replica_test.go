@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// If the replay of a replica is paused, the metrics, the reports and /readyz show its lag in seconds and bytes, until
-// the replica has caught up.
+// The replay of a replica is paused. The metrics, the reports and /readyz show its lag in seconds and bytes until the
+// replica has caught up.
 func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 	t.Parallel()
 	servers := testenv.PostgresWithStandby(t)

@@ -76,7 +76,7 @@ func StartCitus(ctx context.Context, cfg CitusConfig) (_ *Citus, err error) {
 }
 
 // setPassword sets the superuser's password on this node. When Citus adds a node, it sets the passwords of the node's
-// roles to those of the coordinator, so the nodes have the same password from the start.
+// roles to those of the coordinator. So the nodes have the same password from the start.
 func (p *Postgres) setPassword(ctx context.Context, password string) error {
 	if err := p.exec(ctx, "ALTER ROLE "+Superuser+" PASSWORD '"+password+"'"); err != nil {
 		return fmt.Errorf("set the password of a node: %w", err)

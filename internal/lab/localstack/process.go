@@ -141,8 +141,8 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// kill ends the child and the child's own children at once, and waits until they are reaped. If kill did not end its
-// children, a busy PostgreSQL backend would outlive its postmaster, and the next start would find the shared memory
+// kill ends the child and the child's own children at once, and waits until they are reaped. If kill did not end the
+// children, a busy PostgreSQL backend would continue after its postmaster. The next start would find the shared memory
 // in use.
 func (p *process) kill(ctx context.Context) error {
 	if p.exited() {

@@ -54,9 +54,9 @@ type Redis struct {
 	wasReady bool // the server was ready before: its ports are fixed, and a Sentinel keeps its configuration
 }
 
-// StartRedis starts a server in cfg.Dir and returns when it answers. Unlike PostgreSQL, Redis runs as the caller,
-// even if the caller is root, because Redis reads only its own directory, listens only on loopback and requires a
-// password. The errors of StartRedis include *MissingError, *InUseError and *PortTakenError.
+// StartRedis starts a server in cfg.Dir and returns when it answers. Unlike PostgreSQL, Redis runs as the caller, even
+// if the caller is root. This is safe, because Redis reads only its own directory, listens only on loopback and
+// requires a password. The errors of StartRedis include *MissingError, *InUseError and *PortTakenError.
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
 	r := &Redis{cfg: cfg}
 	r.Server = Server{name: "Redis", port: cfg.Port, stopSignal: syscall.SIGTERM, startProc: r.start, log: orDiscard(cfg.Log)}

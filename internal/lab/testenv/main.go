@@ -20,7 +20,7 @@ const (
 	// stopTimeout is the time limit for stopping all shared servers.
 	stopTimeout = Patience
 
-	// opTimeout is the time limit of one administrative operation, for example the copy of a database, or the wait
+	// opTimeout is the time limit of one administrative operation. Examples are the copy of a database, and the wait
 	// until another process has created the template.
 	opTimeout = Patience
 )
