@@ -63,8 +63,10 @@ func MainWithRedis(m *testing.M) {
 	Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
+// noLog is a logger of go-redis that drops its lines.
 type noLog struct{}
 
+// Printf implements the logger of go-redis.
 func (noLog) Printf(context.Context, string, ...any) {}
 
 // run does the work of Main and returns the exit status.

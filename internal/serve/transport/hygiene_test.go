@@ -33,7 +33,8 @@ func (s *running) dial() net.Conn {
 func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) reply {
 	t.Helper()
 	testenv.Must(t).Get(io.WriteString(conn, text))
-	response := testenv.Must(t).Get(http.ReadResponse(from, nil))
+	response, err := http.ReadResponse(from, nil)
+	require.NoError(t, err)
 	testenv.Must(t).Get(io.Copy(io.Discard, response.Body))
 	require.NoError(t, response.Body.Close())
 	return reply{response.StatusCode, response.Header, response.Close}
