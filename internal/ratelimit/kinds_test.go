@@ -178,7 +178,7 @@ func TestKinds_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 	})
 }
 
-// TestKinds_ClockSetBack_StayCorrect: when the clock is set back, tokens must not come back twice. And no request may
+// TestKinds_ClockSetBack_StayCorrect: when the clock is set back, tokens must not come back twice. No request may
 // have to wait until the clock has caught up, even if all requests until then are denied.
 func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {

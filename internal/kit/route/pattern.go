@@ -58,7 +58,7 @@ func (p Pattern) Match(route string) bool {
 	if route == "" || !strings.HasPrefix(route, p.text[:p.literal]) {
 		return false
 	}
-	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // cheap: patterns that begin alike rarely end alike
+	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // cheap: patterns with the same beginning rarely have the same end
 		return false
 	}
 	at, in := p.literal, p.literal // positions in the pattern and in the route
