@@ -55,7 +55,7 @@ func Main(m *testing.M, options ...goleak.Option) {
 	os.Exit(shared.run(m.Run, options))
 }
 
-// MainWithRedis is Main for a package whose tests take Redis away from clients of their own. Clients log no outage.
+// MainWithRedis is Main for a package whose tests create Redis clients and stop Redis. These clients log no outage.
 func MainWithRedis(m *testing.M) {
 	redis.SetLogger(noLog{}) // go-redis has one logger for all clients
 	// A client that could not connect tries again after a second. Only then does its goroutine notice that the client
