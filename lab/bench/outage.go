@@ -20,6 +20,9 @@ type OutageConfig struct {
 
 	Before, Away, After time.Duration // durations of the phases; After must be longer than a circuit breaker stays open
 
+	// Drain is the time after the load in which requests that were due during it are still sent.
+	Drain time.Duration
+
 	Kill func() error                // kills Redis
 	Back func(context.Context) error // starts Redis again without data
 	Info func(ctx context.Context, section string) (string, error)
@@ -258,7 +261,7 @@ func (o *outage) fire(ctx context.Context, clients []*client, total time.Duratio
 				if s.consume {
 					t, tenants = o.consume, outageBuckets
 				}
-				if time.Since(o.start) < total+drainMax {
+				if time.Since(o.start) < total+o.cfg.Drain {
 					s.status, errs[i] = c.send(t, number, tenants)
 				}
 				s.took, s.local = time.Since(o.start)-at, c.local
