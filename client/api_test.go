@@ -195,8 +195,9 @@ func TestAPI_Attempts_EndByNumberBudgetAndDeadline(t *testing.T) {
 	}
 }
 
-// silent is a transport whose first two requests end at their time limit: the first gets no answer, and the second
-// gets an answer without its body. The third request gets a whole answer. If good is true, no request gets an answer.
+// silent is a transport whose first two requests end at their time limit. The first request gets no answer. The second
+// request gets an answer without its body. The third request gets a whole answer. If good is true, no request gets an
+// answer.
 type silent struct {
 	good  bool
 	asked int

@@ -321,8 +321,8 @@ func (h *HeldUnits) extendNow(ctx context.Context) {
 // maxKey is the largest length of an idempotency key.
 const maxKey = 255
 
-// key returns the idempotency key of an operation on the hold. If the operation is repeated, it has the same key. A key
-// has no room for a long id, and has its hash instead.
+// key returns the idempotency key of an operation on the hold. If the operation is repeated, it has the same key. If
+// the id of the hold is too long for a key, the key contains the hash of the id instead.
 func (h *HeldUnits) key(suffix string) Option {
 	id := h.body.HoldID
 	if len(id)+len("."+suffix) > maxKey {

@@ -134,8 +134,8 @@ func (l *LocalUnits) deny(a *opAnswer) {
 	l.announce()
 }
 
-// abandon passes a hold to the settler if Close was called before the request for the hold was answered: the service
-// may have created the hold, and the settler returns its units.
+// abandon passes a hold to the settler if Close was called before the request for the hold was answered. The service
+// may have created the hold. The settler returns its units.
 func (l *LocalUnits) abandon(h *localHold, op *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,7 +9,7 @@ type localHold struct {
 	taken    int64         // units granted by Take; at most size
 	captured int64         // units captured by answered captures; at most taken
 	asked    int64         // captured, plus the units of the capture that is not answered yet
-	since    time.Duration // when the first of the taken units that are not in asked was taken
+	since    time.Duration // time of the oldest Take whose units are not counted in asked
 	renew    time.Duration // when the hold must be extended
 	old      time.Duration // from then on, more units are requested as if this hold had none
 	stop     time.Duration // from then on no units are granted, so that there is time to capture

@@ -39,8 +39,8 @@ func TestLocalUnitsOptions_Wrong_NamesFieldAndBound(t *testing.T) {
 	}
 }
 
-// TestSizing_AnyUse_StaysWithinBounds: a hold has at most Max units. It has at most 1/share of the remaining units,
-// except if a Take lacked more units: then it has as many units as that Take lacked.
+// TestSizing_AnyUse_StaysWithinBounds: a hold has at most Max units. It has at most 1/share of the remaining units. If
+// a Take lacked more units than that, it has as many units as that Take lacked.
 func TestSizing_AnyUse_StaysWithinBounds(t *testing.T) {
 	t.Parallel()
 	always(t, func(d *drawn) {

@@ -14,8 +14,8 @@ import (
 type Options struct {
 	Rules[*http.Request]
 
-	// OnError answers a request that could not be decided because this backend is at fault, for example because of a
-	// wrong key or an unknown tenant. It should log the error. nil: the answer is 500 without details.
+	// OnError answers a request that could not be decided because of a mistake in this backend. Examples are a wrong
+	// key and an unknown tenant. It should log the error. nil: the answer is 500 without details.
 	OnError func(w http.ResponseWriter, r *http.Request, err error)
 }
 
@@ -48,8 +48,8 @@ func PeerIP(r *http.Request) string {
 }
 
 // Wrap returns a handler that charges each request before the handler `next` serves it. It refunds the units if `next`
-// panics before it answers, or if it answers with a status for which Rules.Refund returns true (by default 500 or
-// more).
+// panics before it answers. It also refunds them if Rules.Refund returns true for the status of the answer (by default
+// 500 or more).
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, err := Decide(r.Context(), m.client, &m.options.Rules, r, Seen{Method: r.Method, Path: r.URL.Path})

@@ -12,11 +12,11 @@ const (
 	// heapGoal is the size of a small heap at which a collection starts. With stacks, code and buffers, the process
 	// then stays below 150 MB. By default the runtime starts a collection at twice the live heap. A small heap is then
 	// collected many times per second under load. With 10,000 tenants, the collections take 26 µs of CPU time per
-	// request by default, and 5 µs with heapGoal (docs/benchmarks.md, which also compares fixed settings).
+	// request by default, and 5 µs with heapGoal. docs/benchmarks.md has these figures, and compares fixed settings.
 	heapGoal = 80 << 20
 
 	// percentMin and percentMax bound the collector's percentage for a small heap. With percentMin, the process stays
-	// below 150 MB with 200,000 tenants in use, and the collector needs about 2 µs more per request than with the
+	// below 150 MB with 200,000 tenants in use. The collector then needs about 2 µs more per request than with the
 	// runtime's default (docs/decisions/memory.md).
 	percentMin, percentMax = 75, 1000
 

@@ -216,8 +216,3 @@ func orTime(t time.Time) string {
 	}
 	return t.Format(time.RFC3339)
 }
-
-// idKey reads the secret key with which the ids of charges and leases are signed.
-func idKey(ctx context.Context, db *pgstore.Store) (access.IDKey, error) {
-	return access.NewStore(db).IDKey(ctx)
-}

@@ -155,8 +155,8 @@ func (r *rotation) followRedis(before, now string) error {
 	return err
 }
 
-// warnPlainText logs a warning for each backend that is on another host and is used without TLS, because passwords
-// and balances then cross the network unencrypted.
+// warnPlainText logs a warning for each backend that is on another host and is used without TLS. Passwords and balances
+// then cross the network unencrypted.
 func (c *serviceConfig) warnPlainText(log *slog.Logger) {
 	warn := func(what, remedy string, hosts []string) {
 		hosts = slices.DeleteFunc(hosts, isLocal)

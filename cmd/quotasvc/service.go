@@ -42,8 +42,8 @@ import (
 )
 
 // service has all running parts except the listeners. They start in the order of their dependencies, and stop in
-// reverse order: the ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last
-// committed balances), the limiter, the connections.
+// reverse order. First the ledger stops: its lanes finish accepted operations. The catalogue is next. Then the cache
+// publishes the last committed balances. The limiter and the connections stop last.
 type service struct {
 	log      *slog.Logger
 	secrets  *rotation
@@ -182,7 +182,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	ids, err := idKey(ctx, cat.DB())
+	ids, err := access.NewStore(cat.DB()).IDKey(ctx) // the key that signs the ids of charges and leases
 	if err != nil {
 		return nil, err
 	}

@@ -16,20 +16,6 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	return conn
-}
-
-func exec(t *testing.T, conn *pgx.Conn, sql string) {
-	t.Helper()
-	_, err := conn.Exec(t.Context(), sql)
-	require.NoError(t, err, "%s", sql)
-}
-
 // refused fails the test unless PostgreSQL refuses the statement because the role lacks a right.
 func refused(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
@@ -45,11 +31,11 @@ const entry = `INSERT INTO entries (tenant_id, operation_id, line, month, seq, k
 func TestRoles_Service_AppendsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
-	super, service := connect(t, url), connect(t, testenv.AsService(url))
-	exec(t, service, entry)
+	super, service := testenv.Connect(t, url), testenv.Connect(t, testenv.AsService(url))
+	testenv.Exec(t, service, entry)
 	var partition string
 	require.NoError(t, super.QueryRow(t.Context(), `SELECT to_char(month, '"entries_"YYYY_MM') FROM entries`).Scan(&partition))
-	exec(t, service, "INSERT INTO audit (actor_key, actor_name, action, object_kind, object_id) VALUES ('k', 'n', 'a', 'o', 'i')")
+	testenv.Exec(t, service, "INSERT INTO audit (actor_key, actor_name, action, object_kind, object_id) VALUES ('k', 'n', 'a', 'o', 'i')")
 	for _, table := range []string{"entries", partition, "periods", "audit", "rollups", "plans", "plan_allowances", "tenant_terms", "journal_months"} {
 		refused(t, service, "DELETE FROM "+table)
 		refused(t, service, "TRUNCATE "+table)
@@ -76,11 +62,11 @@ func TestRoles_Service_AppendsAndNothingElse(t *testing.T) {
 
 func TestRoles_Reader_ReadsAllButHashesOfKeys(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, testenv.Postgres(t))
-	exec(t, conn, entry)
-	exec(t, conn, "SET ROLE "+postgres.ReaderRole)
+	conn := testenv.Connect(t, testenv.Postgres(t))
+	testenv.Exec(t, conn, entry)
+	testenv.Exec(t, conn, "SET ROLE "+postgres.ReaderRole)
 	for _, table := range []string{"entries", "balances", "audit", "keys", "tenants", "goose_db_version"} {
-		exec(t, conn, "SELECT * FROM "+table)
+		testenv.Exec(t, conn, "SELECT * FROM "+table)
 		refused(t, conn, "DELETE FROM "+table)
 		refused(t, conn, "INSERT INTO "+table+" DEFAULT VALUES")
 	}
@@ -92,7 +78,7 @@ func TestRoles_Reader_ReadsAllButHashesOfKeys(t *testing.T) {
 // This test fails if a migration adds a table and roles.sql does not name it.
 func TestRoles_EveryTable_IsNamedAndOwnedByTheOwner(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, testenv.Postgres(t))
+	conn := testenv.Connect(t, testenv.Postgres(t))
 	rows, err := conn.Query(t.Context(), `SELECT c.relname, c.relispartition, pg_get_userbyid(c.relowner) FROM pg_class c
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v')
 		AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')`) // not tables of extensions
@@ -114,7 +100,7 @@ func TestRoles_EveryTable_IsNamedAndOwnedByTheOwner(t *testing.T) {
 func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
-	super, owner, service := connect(t, url), connect(t, url), connect(t, testenv.AsService(url))
+	super, owner, service := testenv.Connect(t, url), testenv.Connect(t, url), testenv.Connect(t, testenv.AsService(url))
 	rights := func() (text string) {
 		t.Helper()
 		err := super.QueryRow(t.Context(), `SELECT string_agg(relname || ' ' || (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) a)::text, E'\n' ORDER BY relname)
@@ -123,13 +109,13 @@ func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 		return text
 	}
 	was := rights()
-	exec(t, super, "GRANT UPDATE ON entries TO quotasvc_service; GRANT SELECT ON key_secrets TO PUBLIC")
-	exec(t, service, "BEGIN; "+entry) // RolesSQL must not wait for a transaction that uses the tables
-	exec(t, owner, "SET ROLE quotasvc_owner")
-	exec(t, owner, postgres.RolesSQL)
+	testenv.Exec(t, super, "GRANT UPDATE ON entries TO quotasvc_service; GRANT SELECT ON key_secrets TO PUBLIC")
+	testenv.Exec(t, service, "BEGIN; "+entry) // RolesSQL must not wait for a transaction that uses the tables
+	testenv.Exec(t, owner, "SET ROLE quotasvc_owner")
+	testenv.Exec(t, owner, postgres.RolesSQL)
 	got := rights()
 	assert.True(t, got == was, "the rights are\n%s\nbefore\n%s", got, was)
-	exec(t, service, "COMMIT")
+	testenv.Exec(t, service, "COMMIT")
 	refused(t, service, "UPDATE entries SET amount = 1")
 }
 
@@ -137,32 +123,32 @@ func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
 func TestRoles_NewPartition_ServiceAppendsReaderReads(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
-	owner, service := connect(t, url), connect(t, testenv.AsService(url))
-	exec(t, owner, "SET ROLE quotasvc_owner")
+	owner, service := testenv.Connect(t, url), testenv.Connect(t, testenv.AsService(url))
+	testenv.Exec(t, owner, "SET ROLE quotasvc_owner")
 	for _, sql := range []string{ // one statement at a time, because Citus sends each text to the nodes
 		"CREATE TABLE entries_2099_01 (LIKE entries INCLUDING ALL)",
 		"ALTER TABLE entries ATTACH PARTITION entries_2099_01 FOR VALUES FROM ('2099-01-01') TO ('2099-02-01')",
 		"CREATE TABLE later (n int)",
 	} {
-		exec(t, owner, sql)
+		testenv.Exec(t, owner, sql)
 	}
-	exec(t, service, strings.NewReplacer("date_trunc('month', now())::date", "'2099-01-01'", "now()", "'2099-01-02'").Replace(entry))
-	exec(t, service, "INSERT INTO later VALUES (1)")
+	testenv.Exec(t, service, strings.NewReplacer("date_trunc('month', now())::date", "'2099-01-01'", "now()", "'2099-01-02'").Replace(entry))
+	testenv.Exec(t, service, "INSERT INTO later VALUES (1)")
 	refused(t, service, "DELETE FROM entries_2099_01")
 	refused(t, service, "DELETE FROM later")
-	exec(t, owner, "SET ROLE quotasvc_reader")
-	exec(t, owner, "SELECT * FROM entries_2099_01; SELECT * FROM later")
+	testenv.Exec(t, owner, "SET ROLE quotasvc_reader")
+	testenv.Exec(t, owner, "SELECT * FROM entries_2099_01; SELECT * FROM later")
 }
 
 // The roles can be created before the tables. They can also be created in a database whose tables all belong to one
 // other role.
 func TestRoles_EmptyDatabase_OwnerMayMakeTables(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, testenv.PostgresEmpty(t))
-	exec(t, conn, postgres.RolesSQL)
-	exec(t, conn, "SET ROLE quotasvc_owner; CREATE TABLE balances (n int); RESET ROLE")
-	exec(t, conn, "CREATE TABLE periods (n int)") // owned by the role of an old installation
-	exec(t, conn, postgres.RolesSQL)
-	exec(t, conn, "SET ROLE quotasvc_owner; ALTER TABLE periods ADD COLUMN m int; SET ROLE quotasvc_service; INSERT INTO periods VALUES (1, 2)")
+	conn := testenv.Connect(t, testenv.PostgresEmpty(t))
+	testenv.Exec(t, conn, postgres.RolesSQL)
+	testenv.Exec(t, conn, "SET ROLE quotasvc_owner; CREATE TABLE balances (n int); RESET ROLE")
+	testenv.Exec(t, conn, "CREATE TABLE periods (n int)") // owned by the role of an old installation
+	testenv.Exec(t, conn, postgres.RolesSQL)
+	testenv.Exec(t, conn, "SET ROLE quotasvc_owner; ALTER TABLE periods ADD COLUMN m int; SET ROLE quotasvc_service; INSERT INTO periods VALUES (1, 2)")
 	refused(t, conn, "DELETE FROM periods")
 }

@@ -76,8 +76,7 @@ func TestKey_Life(t *testing.T) {
 	a, b := newInstance(t, url), newInstance(t, url)
 	k, secret := a.create(New{Name: "gateway", Scopes: []string{"use"}, Tenant: "acme"})
 	for _, i := range []*instance{a, b} { // at once, without waiting for the announcement
-		got, err := i.ask(secret)
-		require.NoError(t, err)
+		got := testenv.Must(t).Get(i.ask(secret))
 		assert.True(t, got.ID == k.ID && got.Tenant == "acme" && got.Scopes == Use && got.May("acme") &&
 			!got.May("other"), got)
 	}
@@ -89,8 +88,7 @@ func TestKey_Life(t *testing.T) {
 	assert.True(t, rotated.ID == k.ID && second != secret, rotated)
 	for _, i := range []*instance{a, b} {
 		for _, s := range []string{secret, second} {
-			_, err := i.ask(s)
-			require.NoError(t, err)
+			testenv.Must(t).Get(i.ask(s))
 		}
 	}
 	_, third, err := a.store.Rotate(t.Context(), k.ID, 0, anybody)
@@ -108,8 +106,7 @@ func TestKey_Life(t *testing.T) {
 	ends(t, b, third)
 	_, _, err = a.store.Rotate(t.Context(), k.ID, 0, anybody)
 	assert.Equal(t, errcode.Conflict, errcode.Of(err), "%v", err)
-	got, err := a.store.Get(t.Context(), k.ID)
-	require.NoError(t, err)
+	got := testenv.Must(t).Get(a.store.Get(t.Context(), k.ID))
 	assert.True(t, got.Status == StatusRevoked && !got.RevokedAt.IsZero(), got)
 	var stored string
 	require.NoError(t, a.pool.QueryRow(t.Context(), "SELECT string_agg(s::text, ' ') FROM (SELECT k::text AS s FROM keys k UNION ALL SELECT k::text FROM key_secrets k UNION ALL SELECT l::text FROM audit l) all_rows").Scan(&stored))
@@ -179,8 +176,7 @@ func TestAuthenticate_Headers(t *testing.T) {
 		refused(t, want, err)
 	}
 	for _, header := range []string{"Bearer " + bootstrap, "bearer  " + bootstrap, "BEARER " + bootstrap} {
-		k, err := d.Authenticate(t.Context(), header, at(home), time.Now())
-		require.NoError(t, err)
+		k := testenv.Must(t).Get(d.Authenticate(t.Context(), header, at(home), time.Now()))
 		assert.True(t, k.ID == "bootstrap" && k.Scopes == Admin && k.Tenant == "", k)
 	}
 	require.NoError(t, d.SetBootstrap("another-"+bootstrap))
@@ -207,8 +203,7 @@ func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	r, _ := errors.AsType[*Refusal](err)
 	assert.True(t, r.RetryAfter > 0 && r.RetryAfter <= time.Second, "retry after %s", r.RetryAfter)
 	refused(t, Unknown, guess("192.0.2.2", now))
-	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), now)
-	require.NoError(t, err)
+	testenv.Must(t).Get(d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), now))
 	refused(t, Unknown, guess("192.0.2.1", now.Add(guessEvery+time.Millisecond)))
 	refused(t, TooMany, guess("192.0.2.1", now.Add(guessEvery+time.Millisecond)))
 	for n := range guessesPerSecond { // all addresses of one /64 count together
@@ -249,8 +244,7 @@ func TestUse_StoredOnStop_NewestWins(t *testing.T) {
 	for _, d := range []*instance{a, b} {
 		require.NoError(t, d.storeUses(t.Context()))
 	}
-	got, err := a.store.Get(t.Context(), k.ID)
-	require.NoError(t, err)
+	got := testenv.Must(t).Get(a.store.Get(t.Context(), k.ID))
 	assert.WithinDuration(t, began.Add(2*time.Hour), got.LastUsedAt, 0)
 }
 
@@ -322,8 +316,7 @@ func TestAuthenticate_Cost(t *testing.T) {
 	}
 	hashed := fastest(func() { _ = hashOf(secret) })
 	asked := fastest(func() {
-		_, err := d.Authenticate(t.Context(), header, at(home), now)
-		require.NoError(t, err)
+		testenv.Must(t).Get(d.Authenticate(t.Context(), header, at(home), now))
 	})
 	t.Logf("a request: %s, of which the hash %s", asked, hashed)
 	assert.True(t, asked <= 6*hashed+100*time.Nanosecond, "authenticating takes %s, %s of it the hash", asked, hashed)
@@ -332,8 +325,7 @@ func TestAuthenticate_Cost(t *testing.T) {
 // crowded returns a directory with n valid keys, and the secret of one of them.
 func crowded(t testing.TB, n int) (d *Directory, secret string) {
 	t.Helper()
-	d, err := NewDirectory(nil, bootstrap, Config{})
-	require.NoError(t, err)
+	d = testenv.Must(t).Get(NewDirectory(nil, bootstrap, Config{}))
 	secret = newSecret()
 	all := map[hash]*known{hashOf(secret): {Key: Key{ID: newID()}, hash: hashOf(secret), ends: time.Now().Add(time.Hour)}}
 	for i := range n - 1 {
@@ -348,8 +340,7 @@ func crowded(t testing.TB, n int) (d *Directory, secret string) {
 // never used instead of a wrong secret.
 func TestAuthenticate_MadeUpKeys_OnlyWithoutSecret(t *testing.T) {
 	t.Parallel()
-	d, err := NewDirectory(nil, bootstrap, Config{})
-	require.NoError(t, err)
+	d := testenv.Must(t).Get(NewDirectory(nil, bootstrap, Config{}))
 	mine := &Key{ID: "person:1", Name: "Ada", Scopes: Read, Tenant: "acme"}
 	ctx := As(t.Context(), mine)
 	got, err := d.Authenticate(ctx, "", at(home), time.Now())

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -17,10 +16,8 @@ func TestIDKey_OneOfEachDatabase(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
 	first, second := newInstance(t, url), newInstance(t, url)
-	a, err := first.store.IDKey(t.Context())
-	require.NoError(t, err)
-	b, err := second.store.IDKey(t.Context())
-	require.NoError(t, err)
+	a := testenv.Must(t).Get(first.store.IDKey(t.Context()))
+	b := testenv.Must(t).Get(second.store.IDKey(t.Context()))
 	assert.True(t, len(a.Secret) == 32 && bytes.Equal(a.Secret, b.Secret) && !a.UnsignedUntil.After(time.Now()),
 		"%d bytes, the same %v, until %s", len(a.Secret), bytes.Equal(a.Secret, b.Secret), a.UnsignedUntil)
 }

@@ -12,8 +12,8 @@
 //
 //  1. With --json, a command prints only the answer of the API to standard output: an indented object, or one item of
 //     a list per line.
-//  2. The exit status is 0 if the command succeeded, 1 if it failed or was refused, and 2 if the command line or the
-//     configuration is wrong. It is 3 if a dry run with --exit-code found changes, and 130 after an interrupt.
+//  2. The exit status is 0 if the command succeeded, and 1 if it failed or was refused. It is 2 if the command line or
+//     the configuration is wrong. It is 3 if a dry run with --exit-code found changes, and 130 after an interrupt.
 //  3. Colours are used only on terminals, and not if NO_COLOR is set.
 //  4. A key is never printed.
 //

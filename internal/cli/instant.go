@@ -11,8 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// instant is a time on the command line: a time in RFC 3339, a day, or a time before now such as 90m, 24h or 7d. A
-// day, `today` or `yesterday` means the start of that day in UTC.
+// instant is a time on the command line. It is a time in RFC 3339, a day, or a duration before now such as 90m, 24h or
+// 7d. A day, `today` or `yesterday` means the start of that day in UTC.
 type instant struct {
 	at   time.Time                     // the time, if it does not depend on the current time
 	from func(now time.Time) time.Time // returns the time, if it depends on the current time; otherwise nil

@@ -310,10 +310,7 @@ type blocker struct {
 // lockRows runs a statement that takes locks, in a transaction that keeps them until release.
 func lockRows(t testing.TB, databaseURL, statement string) *blocker {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	b := &blocker{t, conn}
+	b := &blocker{t, testenv.Connect(t, databaseURL)}
 	b.exec("BEGIN")
 	b.exec(statement)
 	return b

@@ -23,8 +23,7 @@ func bannedAfter(t *testing.T, kind rule.Kind, n int64) *rule.Rule {
 // TestBan_AfterNDenials_EndsOnTime: after three denials by two instances a ban begins, and it ends on time by Redis's
 // clock. Denied peeks do not count, and denials during a ban do not extend it.
 func TestBan_AfterNDenials_EndsOnTime(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	for _, kind := range kinds() {
 		var now atomic.Int64
 		now.Store(worldStart - worldStart%60_000_000)
@@ -83,8 +82,7 @@ func TestBan_DenialsTooFarApart_BanNobody(t *testing.T) {
 // TestBan_ManyAtOnce_ExactlyN: three instances send requests at the same time. Exactly N-1 denials are made without a
 // ban. The bucket is not charged beyond its capacity.
 func TestBan_ManyAtOnce_ExactlyN(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	var all []*Limiter
 	for range 3 {
 		all = append(all, patientLimiter(t, client, settings{}))
@@ -116,8 +114,7 @@ func TestBan_ManyAtOnce_ExactlyN(t *testing.T) {
 // TestBan_Memory_OnlyWhileBanned: until a bucket is banned, each of its denials reaches Redis. While it is banned,
 // the process denies from memory, until a reset.
 func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	_, client := parallelServer(t)
 	l := patientLimiter(t, client, settings{})
 	plain := compile(t, rule.Spec{ID: "plain", Rate: "1/day"})
 	r := compile(t, rule.Spec{ID: "bans", Rate: "1/day", Burst: 2, Ban: rule.BanSpec{After: 20, Within: "1h", For: "1h"}})
@@ -145,8 +142,7 @@ func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
 // TestBan_OtherInstance_IsSeenAtOnce: an instance sees the ban of another instance at once, even if it has remembered
 // denials and held levels.
 func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	here, there := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})
 	plain := compile(t, rule.Spec{ID: "plain", Rate: "1/day"})
 	r := compile(t, rule.Spec{ID: "bans", Rate: "1/day", Burst: 3, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})

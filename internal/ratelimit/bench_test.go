@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -57,8 +56,7 @@ func BenchmarkScript(b *testing.B) {
 	all["mixed"] = []Charge{all["token_bucket"][0], all["fixed_window"][1], all["sliding_window"][2]}
 	client := patientClient(b, testenv.Redis(b))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		q, err := Request{Tenant: "acme", Charges: all[name]}.check(rule.Consume)
-		require.NoError(b, err)
+		q := testenv.Must(b).Get(Request{Tenant: "acme", Charges: all[name]}.check(rule.Consume))
 		for _, way := range []struct {
 			name              string
 			perBatch, perCall int
@@ -77,9 +75,7 @@ func BenchmarkTenants(b *testing.B) {
 		batch := make([]query, MaxVector)
 		for i := range batch {
 			tenant := fmt.Sprintf("tenant-%05d", i)
-			q, err := Request{Tenant: tenant, Charges: charges}.check(o)
-			require.NoError(b, err)
-			batch[i] = q
+			batch[i] = testenv.Must(b).Get(Request{Tenant: tenant, Charges: charges}.check(o))
 		}
 		for _, perCall := range []int{1, 16, 42} {
 			b.Run(fmt.Sprintf("%s/vector_of_%d", name, perCall), func(b *testing.B) { benchBatch(b, client, batch[:42], perCall) })
@@ -126,9 +122,7 @@ func redisCPU(b *testing.B, client redis.UniversalClient) (seconds float64) {
 	b.Helper()
 	info := client.InfoMap(context.Background(), "cpu")
 	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
-		n, err := strconv.ParseFloat(info.Item("CPU", name), 64)
-		require.NoError(b, err)
-		seconds += n
+		seconds += testenv.Must(b).Get(strconv.ParseFloat(info.Item("CPU", name), 64))
 	}
 	return seconds
 }

@@ -29,14 +29,11 @@ func patientCluster(t testing.TB, c *testenv.RedisCluster) *redis.ClusterClient 
 // clusterWithin returns a client of a cluster with the given timeout, like clientWithin.
 func clusterWithin(t testing.TB, c *testenv.RedisCluster, timeout time.Duration) *redis.ClusterClient {
 	t.Helper()
-	prompt, err := redisstore.NewClient(c.URL)
-	require.NoError(t, err)
+	prompt := testenv.Must(t).Get(redisstore.NewClient(c.URL))
 	opts := *prompt.(*redis.ClusterClient).Options()
 	_ = prompt.Close()
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = timeout, timeout, timeout, timeout
-	client := redis.NewClusterClient(&opts)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+	return testenv.CloseAtEnd(t, redis.NewClusterClient(&opts))
 }
 
 // tenantOn returns the id of the n'th tenant whose buckets are on the given master. n starts at 0.
@@ -130,8 +127,8 @@ func TestCluster_SlotsMove_NothingLost(t *testing.T) {
 }
 
 // underWay is locked for reading while a request is sent to a slot that moves forward and back. A move may redirect a
-// request to the other node. If the request arrived there during the next move, in the other direction, both nodes
-// would serve the bucket, because Redis cannot distinguish the two moves.
+// request to the other node. The next move is in the other direction, and Redis cannot distinguish the two moves. If
+// the request arrived there during the next move, both nodes would serve the bucket.
 type underWay struct{ sync.RWMutex }
 
 // wait waits for the requests that were sent before the last move ended.
@@ -140,8 +137,8 @@ func (u *underWay) wait() {
 	defer u.Unlock()
 }
 
-// moveDuring calls move with 0 and 1 in turn, to move slots forward and back, until the load has ended and all slots
-// are back on their first node. It returns the number of calls.
+// moveDuring calls move with 0 and 1 alternately, to move slots forward and back. It ends when the load has ended and
+// all slots are back on their first node. It returns the number of calls.
 func moveDuring(load *sync.WaitGroup, move func(at int)) (moves int) {
 	var ended atomic.Bool
 	go func() {

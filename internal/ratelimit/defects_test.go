@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/lua"
 )
@@ -62,8 +61,7 @@ import (
 
 // TestClock_OfReplicas_DoesNotMatter: Redis's clock decides, even if the clocks of the processes are wrong.
 func TestClock_OfReplicas_DoesNotMatter(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	for _, kind := range kinds() {
 		r := compile(t, rule.Spec{Kind: kind.String(), Rate: "12/30d"})
 		req := requestOf(Charge{Rule: r})
@@ -119,9 +117,7 @@ func TestScripts_UseNoNewCommands(t *testing.T) {
 // TestConsume_AllRules_OneRoundTrip: a request is one command. So no other request can change its buckets between the
 // read and the write.
 func TestConsume_AllRules_OneRoundTrip(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	client := patientClient(t, server.Options())
+	_, client := parallelServer(t)
 	l := patientLimiter(t, client, settings{})
 	require.NoError(t, l.store.Start(context.Background()))
 	var charges []Charge

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// denialFor is the longest time for which a denial is remembered. During this time a process can miss that tokens
-	// have returned: by a refund or reset in another process, by a clock that was set forward, or by a failover that
-	// lost charges.
+	// denialFor is the longest time for which a denial is remembered. During this time tokens may return, and a process
+	// does not notice it. The cause is a refund or reset in another process, a clock that was set forward, or a
+	// failover that lost charges.
 	denialFor = time.Second
 
 	// denialStripes is the number of locks. denialsMax is the largest number of remembered denials, of about 200

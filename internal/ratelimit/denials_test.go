@@ -15,9 +15,7 @@ import (
 )
 
 func TestDenials_HotTenant_DoesNotReachRedis(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	client := patientClient(t, server.Options())
+	_, client := parallelServer(t)
 	l := patientLimiter(t, client, settings{})
 	r := compile(t, rule.Spec{ID: "empty", Rate: "1/day", Burst: 2})
 	wide, shadow := compile(t, rule.Spec{ID: "wide", Rate: "1/day", Burst: 50}), compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Shadow: true})
@@ -52,8 +50,7 @@ func TestDenials_HotTenant_DoesNotReachRedis(t *testing.T) {
 // TestDenials_AreRememberedOnlyWhileTheyHold: before each request the test peeks with a limiter that remembers no
 // denials. If the peek passes, the request must be admitted, because no other process charges between them.
 func TestDenials_AreRememberedOnlyWhileTheyHold(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	var clock testClock // of Redis and of both processes
 	clock.us.Store(worldStart)
 	now := func() time.Time { return time.UnixMicro(clock.now()) }
@@ -93,8 +90,7 @@ func TestDenials_AreRememberedOnlyWhileTheyHold(t *testing.T) {
 }
 
 func TestDenials_RefundOrReset_Forgets(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	ctx := t.Context()
 	for what, free := range map[string]func(t *testing.T, l *Limiter, req *Request){
 		"a refund": func(t *testing.T, l *Limiter, req *Request) {

@@ -62,8 +62,8 @@
 //     new rate, even if the old window has ended.
 //
 //  11. A denial from memory is a denial that Redis would also give. It is remembered until the cost passes, and for
-//     at most a second. During this time, it is wrong only if another process has refunded or reset the bucket, if
-//     Redis's clock was set forward, or if a failover lost charges.
+//     at most a second. During this time, it is wrong in three cases only. Another process has refunded or reset the
+//     bucket, Redis's clock was set forward, or a failover lost charges.
 //
 //  12. A peek that is not Fresh may be decided from held levels. This process has read such a level, and Redis has
 //     announced no change of it since then (redisstore.Watch). The peek misses only charges of other processes in the
@@ -99,11 +99,11 @@
 // ErrUnavailable. Such a decision is Degraded. If Redis has kept its data, the levels in Redis count again after
 // recovery, and the charges made in this process are dropped.
 //
-// If Redis returns without its data, or loses it while it runs, each process raises the buckets that it uses to the
-// levels that it knows. Such a level is the level that the process last saw in Redis, plus the process's own charges
-// during the outage. So the tokens of a limit are not admitted twice. lost.go describes how a process notices the loss.
-// A process does not know charges that it had not seen when the data was lost. These tokens can be admitted twice,
-// until a process that has seen the charges uses the bucket.
+// Redis may return without its data, or lose the data while it runs. Then each process raises the buckets that it uses
+// to the levels that it knows. Such a level is the level that the process last saw in Redis, plus the process's own
+// charges during the outage. So the tokens of a limit are not admitted twice. lost.go describes how a process notices
+// the loss. A process does not know charges that it had not seen when the data was lost. These tokens can be admitted
+// twice, until a process that has seen the charges uses the bucket.
 //
 // If this process does not know the level of a bucket when Redis goes away, it begins with its full portion of the
 // bucket. So during an outage N replicas that know each other admit at most C + T*R/P more than Redis admitted
@@ -111,7 +111,7 @@
 // other replicas deny. Replicas that do not know each other hold at least one token each.
 //
 // Leases follow the same policies. Under local_share a process grants its portion of the capacity, minus its part of
-// the leases in the last reply of Redis, and renews its own leases. Under open, leases are not counted. After recovery,
+// the leases in the last reply of Redis. It renews its own leases. Under open, leases are not counted. After recovery,
 // the first renewal of a lease that was granted during the outage moves the lease to Redis, if the rule has room. If a
 // release does not reach Redis, it returns an error, and the lease ends at its time. During an outage at most Burst
 // leases are granted in addition to the leases that Redis had granted. If the replicas do not know each other, each

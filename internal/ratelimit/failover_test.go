@@ -141,8 +141,8 @@ func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {
 	assert.True(s.t, got <= byProcess, "%s: the process admitted %.0f, at most %.0f", what, got, byProcess)
 }
 
-// checkCharges compares the charged tokens in Redis with the answers. Only admitted requests, and requests whose reply
-// was lost, may be charged, each at most once. forgotten is the largest number of charges that may be missing.
+// checkCharges compares the charged tokens in Redis with the answers. Only admitted requests and requests with a lost
+// reply may be charged, each at most once. forgotten is the largest number of charges that may be missing.
 func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, forgotten int64) {
 	s.t.Helper()
 	r := s.req.Charges[0].Rule

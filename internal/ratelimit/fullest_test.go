@@ -117,8 +117,7 @@ func TestFullest_Most_FullestFirst(t *testing.T) {
 // The search finds only the buckets of its rule. It finds no buckets of other kinds or of rules with similar names,
 // and no keys of other programs.
 func TestFullest_OtherKeys_NotTaken(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	l := patientLimiter(t, client, settings{})
 	dimension := rule.Dimension("x")
 	charge := func(tenant, dimension string, specs ...rule.Spec) {

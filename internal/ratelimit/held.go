@@ -24,9 +24,9 @@ func (l *Limiter) PeekHeld(req Request) (d Decision, ok bool) {
 	return d, ok
 }
 
-// peekHeld decides a peek from the levels in this process, if all of them are held, that is, Redis has announced no
-// change of their buckets. The answer may lack charges of other processes in the last redisstore.HeldFor. ok is false
-// if Redis must decide, for example if a rule has a ban.
+// peekHeld decides a peek from the levels in this process, if all of them are held. A level is held while Redis
+// announces no change of its bucket. The answer may lack charges of other processes in the last redisstore.HeldFor. ok
+// is false if Redis must decide, for example if a rule has a ban.
 func (l *Limiter) peekHeld(q *query) (d Decision, ok bool) {
 	if q.op != rule.Peek || q.fresh || l.cfg.forgetful || len(q.charges) > MaxCharges {
 		return Decision{}, false

@@ -77,8 +77,7 @@ func requestOn(tenant string, cost int64, rules ...*rule.Rule) Request {
 // TestKinds_EveryInterval_KeepTheirPromise sends random requests. For the interval between every pair of admitted
 // requests, it checks the bound of the rule's kind.
 func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	var clock testClock
 	limiters := []*Limiter{clock.limiter(t, client), clock.limiter(t, nil)}
 	run := 0
@@ -179,7 +178,7 @@ func TestKinds_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 	})
 }
 
-// TestKinds_ClockSetBack_StayCorrect: when the clock is set back, tokens must not come back twice. And no request may
+// TestKinds_ClockSetBack_StayCorrect: when the clock is set back, tokens must not come back twice. No request may
 // have to wait until the clock has caught up, even if all requests until then are denied.
 func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
@@ -280,8 +279,7 @@ func TestRefund_LostWindow_GivesNothing(t *testing.T) {
 // TestShadow_Twin_WouldDenyTheSame: for the same sequence of requests, a shadow rule reports the same denials that an
 // enforced rule makes.
 func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	var clock testClock
 	limiters := []*Limiter{clock.limiter(t, client), clock.limiter(t, nil)}
 	run := 0

@@ -92,8 +92,8 @@ func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 // LeaseTTL. r is the current version of the lease's rule, which the caller looks up. Renew returns ErrNoLease if the
 // lease has ended. The other errors are the errors of Acquire. After ErrUnavailable the lease may still be held.
 //
-// If a lease was granted or renewed while Redis was away, its first renewal after the recovery moves it to Redis, if
-// the rule has room.
+// A lease may be granted or renewed while Redis is away. If the rule has room, the lease's first renewal after the
+// recovery moves it to Redis.
 func (l *Limiter) Renew(ctx context.Context, id LeaseID, r *rule.Rule, ttl time.Duration) (Lease, error) {
 	if err := checkLeaseRule(r); err != nil {
 		return Lease{}, err

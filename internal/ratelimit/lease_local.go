@@ -30,9 +30,9 @@ type leaseBucket struct {
 	soonest int64 // no lease ends before this time
 	epoch   int64 // epoch of the data in Redis at the last reply; 0 if there was no reply
 
-	// These fields are from the last reply of Redis: the number of held leases, how many of them are in this table, and
-	// the time at which the last of them ends. The numbers are used until this time. The other leases belong to other
-	// replicas, and this process does not know when they end.
+	// These fields are from the last reply of Redis. They are the number of held leases, the number of them in this
+	// table, and the time at which the last of them ends. The numbers are used until this time. The other leases belong
+	// to other replicas, and this process does not know when they end.
 	reported, reportedOwn int64
 	reportedUntil         int64
 }

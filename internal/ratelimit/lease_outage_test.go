@@ -23,9 +23,7 @@ import (
 // TestAcquire_LostReplySameKey_SameLease: the script runs, and its reply is lost. A retry with the same key must get
 // the same lease.
 func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	direct := patientClient(t, server.Options())
+	server, direct := parallelServer(t)
 	o := server.Options()
 	proxy := testenv.NewLossyProxy(t, o.Addr)
 	client, err := redisstore.NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: proxy.Addr}).String())
@@ -178,8 +176,7 @@ func newLeaseOutage(t *testing.T, begin func(*testenv.RedisServer, *Limiter, Lea
 		o.born = append(o.born, lease.ID)
 	}
 	for _, id := range o.old {
-		_, err := o.l.Renew(t.Context(), id, o.req.Rule, time.Hour)
-		require.NoError(t, err)
+		testenv.Must(t).Get(o.l.Renew(t.Context(), id, o.req.Rule, time.Hour))
 	}
 	end(server)
 	testenv.Eventually(t, func() bool {

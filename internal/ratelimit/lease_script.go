@@ -103,8 +103,7 @@ func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error)
 }
 
 // sendLeases sends a batch in one pipeline, with a script call for each lease call. If Redis has lost the data of a
-// call, other calls first restore the leases that this process knows in the call's bucket, and then the call is sent
-// again.
+// call, other calls first restore the leases that this process knows in the call's bucket. Then the call is sent again.
 func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstore.Result[leaseReply] {
 	results := make([]redisstore.Result[leaseReply], len(batch))
 	all := make([]int, len(batch))

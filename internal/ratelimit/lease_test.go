@@ -33,16 +33,12 @@ func concurrency(t testing.TB, burst int64, change ...func(*rule.Spec)) *rule.Ru
 
 func mustAcquire(t testing.TB, l *Limiter, req LeaseRequest) Lease {
 	t.Helper()
-	lease, err := l.Acquire(context.Background(), req)
-	require.NoError(t, err)
-	return lease
+	return testenv.Must(t).Get(l.Acquire(context.Background(), req))
 }
 
 func mustCount(t testing.TB, l *Limiter, req LeaseRequest) Lease {
 	t.Helper()
-	lease, err := l.Count(context.Background(), req)
-	require.NoError(t, err)
-	return lease
+	return testenv.Must(t).Get(l.Count(context.Background(), req))
 }
 
 func mustRelease(t testing.TB, l *Limiter, id LeaseID) {
@@ -200,8 +196,7 @@ func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 // leases. Otherwise a dead holder's lease would last until the clock has caught up. Every call after the first is
 // denied or only reads, so no other write can repair the bucket.
 func TestLeases_ClockSetBack_KeepsNoDeadLease(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	for i, step := range []time.Duration{time.Microsecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, 24 * time.Hour} {
 		now, metrics := worldStart, NewMetrics(nil)
 		l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }, Metrics: metrics})
@@ -223,8 +218,7 @@ func TestLeases_ClockSetBack_KeepsNoDeadLease(t *testing.T) {
 // TestLeases_LargestBucket_SurvivesAClockStep: when the clock is set back, the script changes the ends of 10,000
 // leases. This must not exceed the number of values that Lua's stack can hold.
 func TestLeases_LargestBucket_SurvivesAClockStep(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	now := worldStart
 	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }, MaxQueue: rule.MaxLeases})
 	r := concurrency(t, rule.MaxLeases)
@@ -431,8 +425,7 @@ quotasvc_limit_leases_held{rule="exports"} 1
 	forged := lease.ID
 	forged.Rule = "made-up"
 	mustRelease(t, l, forged)
-	families, err := reg.Gather()
-	require.NoError(t, err)
+	families := testenv.Must(t).Get(reg.Gather())
 	for _, f := range families {
 		text := f.String()
 		assert.True(t, !strings.Contains(text, "made-up") && !strings.Contains(text, "acme"), text)

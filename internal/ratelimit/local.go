@@ -21,8 +21,8 @@ const (
 	// This bucket then counts as full, so it gains at most the tokens that were missing.
 	DefaultMaxLocalLevels = 100_000
 
-	// evictSample is the number of levels that are examined when one of them must be dropped. sweepSample is the number
-	// of levels that every insertion examines, so that full buckets are dropped as fast as new levels are added.
+	// evictSample is the number of levels that are examined when one of them must be dropped. Every insertion examines
+	// sweepSample levels, so that full buckets are dropped as fast as new levels are added.
 	evictSample, sweepSample = 8, 2
 )
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
@@ -21,8 +20,7 @@ func slowRule(t *testing.T, kind rule.Kind, n int64) *rule.Rule {
 
 // TestRedis_Flushed_LevelsComeBack: Redis loses all data while the processes keep running. They restore the levels.
 func TestRedis_Flushed_LevelsComeBack(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	_, client := parallelServer(t)
 	here, there := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})
 	for _, kind := range kinds() {
 		r := slowRule(t, kind, 10)
@@ -47,8 +45,7 @@ func TestRedis_Flushed_LevelsComeBack(t *testing.T) {
 // TestLeases_Flushed_ComeBack: Redis loses all leases while their holders keep running. A process notices this with a
 // call about a lease or about another limit, and restores its leases.
 func TestLeases_Flushed_ComeBack(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	_, client := parallelServer(t)
 	here, there := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})
 	for name, change := range map[string]func(*rule.Spec){"of a tenant": func(*rule.Spec) {}, "shared": func(s *rule.Spec) { s.Shared = true }} {
 		r := concurrency(t, 5, change)
@@ -106,8 +103,7 @@ func TestLeases_Flushed_FullBucket_ComesBackWhole(t *testing.T) {
 // TestRedis_Flushed_NothingIsResurrected: when Redis loses its data, charges that were refunded or reset before are
 // not restored.
 func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	_, client := parallelServer(t)
 	here, there := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})
 	for _, kind := range kinds() {
 		r := slowRule(t, kind, 10)
@@ -156,8 +152,7 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 		for i, r := range rules {
 			for range times {
 				for _, l := range all {
-					d, err := l.Consume(t.Context(), requestOf(Charge{Rule: r}))
-					require.NoError(t, err)
+					d := testenv.Must(t).Get(l.Consume(t.Context(), requestOf(Charge{Rule: r})))
 					if d.Allowed {
 						admitted[i]++
 					}

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
@@ -20,23 +19,12 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // go-redis has one logger for all clients, which would log every outage of a test
-	// A client that could not connect tries again after a second. Only then does its goroutine notice that the client
-	// was closed, so the leak check ignores this goroutine.
-	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
-}
-
-type mute struct{}
-
-func (mute) Printf(context.Context, string, ...any) {}
+func TestMain(m *testing.M) { testenv.MainWithRedis(m) }
 
 // baseOptions returns the options of a client from redisstore.NewClient.
 func baseOptions(t testing.TB) redis.Options {
 	t.Helper()
-	c, err := redisstore.NewClient("redis://unused")
-	require.NoError(t, err)
-	defer func() { _ = c.Close() }()
+	c := testenv.CloseAtEnd(t, testenv.Must(t).Get(redisstore.NewClient("redis://unused")))
 	return *c.(*redis.Client).Options()
 }
 
@@ -47,6 +35,21 @@ func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	return clientWithin(t, o, testenv.Patience)
 }
 
+// parallelClient makes the test parallel and returns a patientClient of the shared Redis.
+func parallelClient(t *testing.T) *redis.Client {
+	t.Helper()
+	t.Parallel()
+	return patientClient(t, testenv.Redis(t))
+}
+
+// parallelServer makes the test parallel. It returns a Redis for this test and a patientClient of it.
+func parallelServer(t *testing.T) (*testenv.RedisServer, *redis.Client) {
+	t.Helper()
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	return server, patientClient(t, server.Options())
+}
+
 // clientWithin returns a client with the options of redisstore.NewClient and the given timeout.
 func clientWithin(t testing.TB, o *redis.Options, timeout time.Duration) *redis.Client {
 	t.Helper()
@@ -54,9 +57,7 @@ func clientWithin(t testing.TB, o *redis.Options, timeout time.Duration) *redis.
 	opts.Addr, opts.Username, opts.Password, opts.DB = o.Addr, o.Username, o.Password, o.DB
 	opts.Dialer, opts.Network = nil, ""
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = timeout, timeout, timeout, timeout
-	c := redis.NewClient(&opts)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return testenv.CloseAtEnd(t, redis.NewClient(&opts))
 }
 
 // testGrace is the time by which a script prolongs the TTL of a key if it uses the test's time. Redis expires keys by
@@ -96,9 +97,7 @@ func limiterOn(t testing.TB, client redis.UniversalClient, cfg settings) *Limite
 		Lanes: cfg.Lanes, MaxLocalLevels: cfg.MaxLocalLevels, Replicas: cfg.Replicas, Log: cfg.Log, Metrics: cfg.Metrics, Now: cfg.Now,
 		redisNow: cfg.redisNow, forgetful: cfg.forgetful,
 	})
-	t.Cleanup(func() {
-		assert.NoError(t, l.Stop(context.Background()), "stop")
-	})
+	testenv.StopAtEnd(t, l.Stop)
 	return l
 }
 
@@ -133,8 +132,7 @@ func redisSeries(t testing.TB, l *Limiter, name string) map[string]float64 {
 	t.Helper()
 	registry, ok := measured.Load(l.store)
 	require.True(t, ok, "a store without a registry")
-	families, err := registry.(*prometheus.Registry).Gather()
-	require.NoError(t, err)
+	families := testenv.Must(t).Get(registry.(*prometheus.Registry).Gather())
 	all := make(map[string]float64)
 	for _, family := range families {
 		if family.GetName() != name {
@@ -174,7 +172,6 @@ func compile(t tester, spec rule.Spec) *rule.Rule {
 	if spec.ID == "" {
 		spec.ID = "rule"
 	}
-	r, err := rule.Compile(spec)
-	require.NoError(t, err)
+	r := testenv.Must(t).Get(rule.Compile(spec))
 	return &r
 }

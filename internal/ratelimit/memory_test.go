@@ -44,8 +44,7 @@ type memoryRedis struct {
 func emptyRedis(t *testing.T) memoryRedis {
 	t.Helper()
 	r := memoryRedis{testenv.RedisPrivate(t), t}
-	info, err := r.Info(context.Background(), "memory")
-	require.NoError(t, err)
+	info := testenv.Must(t).Get(r.Info(context.Background(), "memory"))
 	if !strings.Contains(info, "mem_allocator:jemalloc") {
 		t.Skip("the size classes are jemalloc's")
 	}
@@ -89,8 +88,9 @@ func (r memoryRedis) measure(name string, n int, fill func(t *testing.T, client 
 }
 
 // TestBucket_TakesAtMost170Bytes measures the memory that Redis needs for 25,000 buckets. Each bucket is charged half
-// of its capacity. A key takes 32 bytes of table entries, 32 for its expiry, 21 of the tables, and the key and the
-// value in size classes of 16 bytes. The test is not parallel, because it would disturb tests that measure time.
+// of its capacity. A key takes 32 bytes of table entries, 32 bytes for its expiry, and 21 bytes of the tables. The key
+// itself and the value are in size classes of 16 bytes. The test is not parallel, because it would disturb tests that
+// measure time.
 func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a Redis with 125,000 keys")
@@ -179,8 +179,7 @@ func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects boo
 			calls[j] = v.call(0)
 		}
 		for j, reply := range script.Run(context.Background(), calls...) {
-			_, err := answersOf(vs[j], batch, reply)
-			require.NoError(t, err)
+			testenv.Must(t).Get(answersOf(vs[j], batch, reply))
 		}
 		batch = batch[:0]
 	}
@@ -192,15 +191,13 @@ func (r memoryRedis) usedMemory() int64 {
 	r.t.Helper()
 	figures := map[string]int64{"used_memory": -1, "connected_clients": -1}
 	testenv.Eventually(r.t, func() bool {
-		info, err := r.Info(context.Background(), "default")
-		require.NoError(r.t, err)
+		info := testenv.Must(r.t).Get(r.Info(context.Background(), "default"))
 		for line := range strings.SplitSeq(info, "\r\n") {
 			name, value, _ := strings.Cut(line, ":")
 			if _, wanted := figures[name]; !wanted {
 				continue
 			}
-			figures[name], err = strconv.ParseInt(value, 10, 64)
-			require.NoError(r.t, err)
+			figures[name] = testenv.Must(r.t).Get(strconv.ParseInt(value, 10, 64))
 		}
 		return figures["connected_clients"] == 1
 	}, "the other connections have ended")

@@ -123,8 +123,7 @@ func TestMetrics_Forget_DropsSeries(t *testing.T) {
 		metrics.degradedRules.note(id, true, ModeLocal)
 	}
 	metrics.Forget([]string{"goes", "never-was"})
-	families, err := reg.Gather()
-	require.NoError(t, err)
+	families := testenv.Must(t).Get(reg.Gather())
 	labels := map[string]int{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

@@ -231,8 +231,7 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 			w.step(t)
 			what, req := w.drawRequest(t, "acme")
 			req = given.draw(t, w, what, req)
-			q, err := req.check(what)
-			require.NoError(t, err)
+			q := testenv.Must(t).Get(req.check(what))
 			// Normally unneeded levels are dropped at other times. Here they are dropped before each request, and in
 			// the oracle, too.
 			o.Forget(w.now)
@@ -251,12 +250,11 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// TestLimits_Script_EqualsTheOracle is the main test of the limits script. Random requests on a real Redis get
-// exactly the oracle's answers, with clock steps in both directions, changes of the rules, and keys that expire at
-// their time. Requests that must not write do not write. A key may expire only when its bucket is like an unused one.
+// TestLimits_Script_EqualsTheOracle is the main test of the limits script. Random requests on a real Redis get exactly
+// the oracle's answers. There are clock steps in both directions, changes of the rules, and keys that expire at their
+// time. Requests that must not write do not write. A key may expire only when its bucket is like an unused one.
 func TestLimits_Script_EqualsTheOracle(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	now := worldStart
 	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }})
 	run := 0
@@ -270,8 +268,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 			w.step(t)
 			what, req := w.drawRequest(t, tenant)
 			req = given.draw(t, w, what, req)
-			q, err := req.check(what)
-			require.NoError(t, err)
+			q := testenv.Must(t).Get(req.check(what))
 			keys := make([]string, len(q.charges))
 			for i, c := range q.charges {
 				keys[i] = c.key
@@ -279,8 +276,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 			expiries.pass(t, o, oracleCharges(&q), w.now)
 			before, rewrites := dump(t, client, keys), behind(o, oracleCharges(&q), w.now)
 			now = w.now
-			d, err := perform(l, what, req)
-			require.NoError(t, err)
+			d := testenv.Must(t).Get(perform(l, what, req))
 			allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
 			if what != rule.Refund {
 				sameDecision(t, d, allowed, rows)
@@ -354,8 +350,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 		e.keepBan(t, o, key, now)
 		value, before := stored(t, e.client, key, false), e.last[key]
 		e.last[key] = value
-		ttl, err := e.client.PTTL(ctx, key).Result()
-		require.NoError(t, err)
+		ttl := testenv.Must(t).Get(e.client.PTTL(ctx, key).Result())
 		require.False(t, ttl < 0 && value != "" && value != before, "%s was written without an expiry", key)
 		if ttl > 0 {
 			e.at[key] = now + (ttl - testGrace).Microseconds()
@@ -370,8 +365,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 // keepBan fails the test if the ban of a bucket would expire too early. It removes the expiry of the ban's key.
 func (e *expiries) keepBan(t *rapid.T, o *oracle.Oracle, key string, now int64) {
 	ban := rule.BanKey(key)
-	ttl, err := e.client.PTTL(context.Background(), ban).Result()
-	require.NoError(t, err)
+	ttl := testenv.Must(t).Get(e.client.PTTL(context.Background(), ban).Result())
 	if stored(t, e.client, ban, true) != "" && ttl > 0 && now+(ttl-testGrace).Microseconds() < o.BanEnds(key) {
 		t.Fatalf("%s is kept for %s, and ends %d us from now", ban, ttl, o.BanEnds(key)-now)
 	}
@@ -402,8 +396,7 @@ func (e *expiries) pass(t *rapid.T, o *oracle.Oracle, charges []oracle.Charge, n
 }
 
 func TestVector_EqualsOneCallPerRequest(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	script := limitsScript(t, client)
 	bench := newWorkbench(false) // one for all batches, as in a lane
 	run := 0
@@ -415,13 +408,11 @@ func TestVector_EqualsOneCallPerRequest(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "batches") {
 			batch := w.drawBatch(t, tenants)
 			for _, v := range bench.vectors(batch, w.now) {
-				answers, err := answersOf(v, batch, runOnce(script, v.call(w.now)))
-				require.NoError(t, err)
+				answers := testenv.Must(t).Get(answersOf(v, batch, runOnce(script, v.call(w.now))))
 				for n, i := range v.queries {
 					one := []query{apart(batch[i])}
 					single := vectors(one, false, w.now)[0]
-					alone, err := answersOf(single, one, runOnce(script, single.call(w.now)))
-					require.NoError(t, err)
+					alone := testenv.Must(t).Get(answersOf(single, one, runOnce(script, single.call(w.now))))
 					got, want := answers[n], alone[0]
 					require.Equal(t, want, got, "request %d of a vector answers %+v, alone %+v", n, got, want)
 				}
@@ -449,8 +440,7 @@ func (w *world) drawBatch(t *rapid.T, tenants []string) []query {
 			continue
 		}
 		what, req := w.drawRequest(t, rapid.SampledFrom(tenants).Draw(t, "tenant"))
-		q, err := req.check(what)
-		require.NoError(t, err)
+		q := testenv.Must(t).Get(req.check(what))
 		if len(q.charges) > 0 {
 			batch = append(batch, q)
 		}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,31 +28,6 @@ type movableClock struct{ ahead atomic.Int64 }
 func (c *movableClock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *movableClock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// lines collects log messages.
-type lines struct {
-	mu  sync.Mutex
-	all []string
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, string(p))
-	return len(p), nil
-}
-
-func (l *lines) containing(s string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, line := range l.all {
-		if strings.Contains(line, s) {
-			n++
-		}
-	}
-	return n
-}
-
 // decisionMost is the longest time of a decision while Redis is away: ten times its budget, because the machine may
 // be busy.
 const decisionMost = 10 * redisstore.DefaultBudget
@@ -61,10 +35,7 @@ const decisionMost = 10 * redisstore.DefaultBudget
 // productionClient returns a client with the timeouts of the service's own client.
 func productionClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	c, err := redisstore.NewClient(url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return testenv.CloseAtEnd(t, testenv.Must(t).Get(redisstore.NewClient(url)))
 }
 
 // TestOutage_NoDecisionOutlivesItsBudget takes Redis away under load, in three ways, and brings it back.
@@ -78,7 +49,7 @@ func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
-			clock, log := &movableClock{}, &lines{}
+			clock, log := &movableClock{}, &testenv.Log{}
 			l := limiterOn(t, productionClient(t, server.URL), settings{
 				Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: NewMetrics(nil),
 			})
@@ -107,7 +78,7 @@ func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 				s.end()
 				s.checkTimes(name, redisstore.DefaultBudget)
 			}
-			away, back := log.containing("redis is away"), log.containing("redis is back")
+			away, back := log.Count("redis is away"), log.Count("redis is back")
 			assert.True(t, away == back && away >= 1 && away <= 3, "%d lines about the outage, %d about its end", away, back)
 		})
 	}
@@ -118,8 +89,7 @@ func TestOutage_DeadAddress_CostsTheBudgetAtMost(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	require.NoError(t, err)
 	defer func() { _ = silent.Close() }()
-	refusing, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	refusing := testenv.Must(t).Get(net.Listen("tcp", "127.0.0.1:0"))
 	_ = refusing.Close()
 	for name, url := range map[string]string{
 		"silent":           "redis://" + silent.Addr().String(),

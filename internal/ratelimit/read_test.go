@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -16,8 +15,7 @@ import (
 // TestConsume_With_BringsTheValues: values of other keys of the tenant (Request.With) are read together with the
 // verdicts. Each request gets the values of its own keys.
 func TestConsume_With_BringsTheValues(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	ctx := context.Background()
 	for i := range 6 { // 6..9 are missing
 		client.Set(ctx, fmt.Sprintf("x:{t%d}:a", i), fmt.Sprint("value ", i), 0)
@@ -73,7 +71,5 @@ func TestConsume_With_RedisAway_NoValues(t *testing.T) {
 // readsOf returns reads of keys, which must be valid.
 func readsOf(t testing.TB, tag string, keys ...string) *redisstore.Reads {
 	t.Helper()
-	reads, err := redisstore.NewReads(tag, keys)
-	require.NoError(t, err)
-	return reads
+	return testenv.Must(t).Get(redisstore.NewReads(tag, keys))
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // TestOutage_KilledUnderLoad_AdmitsTheShares: Redis is killed under load. No request waits longer than its budget.
-// The number of admitted requests is at most the number that Redis and the replicas' shares may admit together,
-// although several times that number is sent.
+// Redis and the replicas' shares may together admit a certain number of requests. Not more are admitted, although
+// several times that number is sent.
 func TestOutage_KilledUnderLoad_AdmitsTheShares(t *testing.T) {
 	t.Parallel()
 	const replicas, callers, every, rate, burst = 2, 8, 10 * time.Millisecond, 200, 60
@@ -123,8 +123,8 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 		s.checkTimes(fmt.Sprint("process ", i), redisstore.DefaultBudget)
 		requests += s.redis.Load() - redisBefore[i]
 	}
-	// Each process may open a connection for each probe and each lane, and one more for each of these, because the
-	// machine may delay a call.
+	// Each process may open a connection for each probe and each lane. It may open one more for each of these, because
+	// the machine may delay a call.
 	n := received(t, direct) - connections
 	assert.True(t, n <= replicas*(2*DefaultLanes+2), "%d connections were made, want a few per process", n)
 	n = evalCalls(t, direct) - before

@@ -85,7 +85,7 @@ func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
 			client := patientClient(t, server.Options())
-			clock, log := &movableClock{}, &lines{}
+			clock, log := &movableClock{}, &testenv.Log{}
 			l := patientLimiter(t, patientClient(t, server.Options()), settings{Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil))})
 			req := requestOf(Charge{Rule: compile(t, rule.Spec{Rate: "100/31d"})})
 			require.NoError(t, set.harm(client))
@@ -108,10 +108,9 @@ func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 			mustPeek(t, l, req)
 			v := mustPeek(t, l, req).Verdicts[0]
 			assert.True(t, !isAway(l) && v.Mode == ModeRedis, "it writes again: %+v", v)
-			log.mu.Lock()
-			defer log.mu.Unlock()
-			assert.True(t, len(log.all) == 2 && strings.Contains(log.all[0], "away") &&
-				strings.Contains(log.all[1], "back"), "%q; want a line for away and one for back", log.all)
+			lines := log.Lines()
+			assert.True(t, len(lines) == 2 && strings.Contains(lines[0], "away") && strings.Contains(lines[1], "back"),
+				"%q; want a line for away and one for back", lines)
 		})
 	}
 }
@@ -119,9 +118,7 @@ func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 // TestOutage_ServerWritesNowAndThen_IsNotAway: a server near its memory limit refuses some writes and accepts others.
 // It does not count as away.
 func TestOutage_ServerWritesNowAndThen_IsNotAway(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	client := patientClient(t, server.Options())
+	server, client := parallelServer(t)
 	set := unwritable(t.Context())["out of memory"]
 	bucket, jobs := compile(t, rule.Spec{Rate: "100/31d"}), compile(t, rule.Spec{ID: "jobs", Kind: "concurrency", Burst: 100})
 	for name, write := range map[string]func(*Limiter) Mode{

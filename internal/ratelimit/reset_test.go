@@ -16,10 +16,8 @@ import (
 // bucket had a state.
 func mustReset(t *testing.T, l *Limiter, r *rule.Rule, dimension string) (name string, existed bool) {
 	t.Helper()
-	name, err := rule.Bucket{Tenant: "acme", Rule: r, Dimension: dimension}.Name()
-	require.NoError(t, err)
-	existed, err = l.Reset(t.Context(), name)
-	require.NoError(t, err)
+	name = testenv.Must(t).Get(rule.Bucket{Tenant: "acme", Rule: r, Dimension: dimension}.Name())
+	existed = testenv.Must(t).Get(l.Reset(t.Context(), name))
 	return name, existed
 }
 

@@ -22,14 +22,12 @@ import (
 // evalCalls returns the number of script calls that the server has received.
 func evalCalls(t *testing.T, client *redis.Client) int {
 	t.Helper()
-	info, err := client.Info(context.Background(), "commandstats").Result()
-	require.NoError(t, err)
+	info := testenv.Must(t).Get(client.Info(context.Background(), "commandstats").Result())
 	total := 0
 	for _, line := range strings.Split(info, "\r\n") {
 		if rest, ok := strings.CutPrefix(line, "cmdstat_eval"); ok {
 			_, rest, _ = strings.Cut(rest, "calls=")
-			n, err := strconv.Atoi(rest[:strings.IndexByte(rest, ',')])
-			require.NoError(t, err)
+			n := testenv.Must(t).Get(strconv.Atoi(rest[:strings.IndexByte(rest, ',')]))
 			total += n
 		}
 	}
@@ -52,8 +50,7 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 		},
 		// A cluster client retries even if MaxRetries forbids it.
 		"cluster": func(o *redis.Options) redis.UniversalClient {
-			c, err := redisstore.NewClient("redis+cluster://" + o.Addr)
-			require.NoError(t, err)
+			c := testenv.Must(t).Get(redisstore.NewClient("redis+cluster://" + o.Addr))
 			opts := c.(*redis.ClusterClient).Options()
 			_ = c.Close()
 			opts.Username, opts.Password = o.Username, o.Password
@@ -70,8 +67,7 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 			proxy := testenv.NewLossyProxy(t, server.Options().Addr)
 			o := server.Options()
 			o.Addr = proxy.Addr
-			client := connect(o)
-			defer func() { _ = client.Close() }()
+			client := testenv.CloseAtEnd(t, connect(o))
 			r := compile(t, rule.Spec{Rate: "1/day", Burst: 100, OnBackendError: "closed"})
 			req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 			l := patientLimiter(t, client, settings{})
@@ -97,9 +93,7 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 // TestConsume_MissingScript_NothingLostOrDoubled deletes the server's scripts again and again under load. Every
 // request must be charged exactly once.
 func TestConsume_MissingScript_NothingLostOrDoubled(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	client := patientClient(t, server.Options())
+	_, client := parallelServer(t)
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, client, settings{Metrics: metrics})
 	const capacity, clients, each = 700, 16, 60 // 960 requests for 700 tokens per tenant

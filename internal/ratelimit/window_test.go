@@ -16,9 +16,7 @@ import (
 
 func zone(t tester, name string) *time.Location {
 	t.Helper()
-	loc, err := time.LoadLocation(name)
-	require.NoError(t, err)
-	return loc
+	return testenv.Must(t).Get(time.LoadLocation(name))
 }
 
 // TestFixedWindow_FollowsTheCalendar tests the starts and ends of windows. There are days of 23 and 25 hours, and a
@@ -57,9 +55,7 @@ func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 			}
 			req := requestOf(Charge{Rule: compile(t, spec)})
 			instant := func(s string) time.Time {
-				at, err := time.Parse(time.RFC3339Nano, s)
-				require.NoError(t, err)
-				return at
+				return testenv.Must(t).Get(time.Parse(time.RFC3339Nano, s))
 			}
 			start, at, end := instant(tc.start), instant(tc.at), instant(tc.end)
 			consume := func(at time.Time, want bool) Verdict {
@@ -124,8 +120,7 @@ func TestFixedWindow_AnotherCalendar_KeepsTheCount(t *testing.T) {
 // TestFixedWindow_StaleWindow_IsSentAgain: if a call is sent with a window that is not the current window by Redis's
 // clock, nothing is decided. The call is sent again, and nothing is charged twice.
 func TestFixedWindow_StaleWindow_IsSentAgain(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	var clock testClock
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, client, settings{redisNow: clock.now, Metrics: metrics})
@@ -177,8 +172,7 @@ func TestFixedWindow_ClockJumpsTwice_PolicyDecides(t *testing.T) {
 // TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly: if a call has several requests, only the request with the
 // stale window stays undecided, with all its rules.
 func TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
+	client := parallelClient(t)
 	script := limitsScript(t, client)
 	fixed := compile(t, rule.Spec{ID: "fixed", Kind: "fixed_window", Rate: "9/month", Shadow: true}) // shadow rules need windows
 	bucket := compile(t, rule.Spec{ID: "bucket", Rate: "9/day"})

@@ -88,25 +88,20 @@ func ServeBaseline(ctx context.Context, databaseURL string, conns int, ready fun
 	defer pool.Close()
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.POST("/echo/debits", func(c echo.Context) error {
-		var r echoRequest
-		if err := c.Bind(&r); err != nil {
-			return err
-		}
-		return c.JSON(http.StatusOK, debitAnswer(c, &r, 1))
+	post := func(path string, handle func(c echo.Context, r *echoRequest) error) {
+		e.POST(path, func(c echo.Context) error {
+			var r echoRequest
+			if err := c.Bind(&r); err != nil {
+				return err
+			}
+			return handle(c, &r)
+		})
+	}
+	post("/echo/debits", func(c echo.Context, r *echoRequest) error {
+		return c.JSON(http.StatusOK, debitAnswer(c, r, 1))
 	})
-	e.POST("/echo/check", func(c echo.Context) error {
-		var r echoRequest
-		if err := c.Bind(&r); err != nil {
-			return err
-		}
-		return c.JSON(http.StatusOK, checkAnswer(&r))
-	})
-	e.POST("/plpgsql/debits", func(c echo.Context) error {
-		var r echoRequest
-		if err := c.Bind(&r); err != nil {
-			return err
-		}
+	post("/echo/check", func(c echo.Context, r *echoRequest) error { return c.JSON(http.StatusOK, checkAnswer(r)) })
+	post("/plpgsql/debits", func(c echo.Context, r *echoRequest) error {
 		if len(r.Items) != 1 {
 			return echo.NewHTTPError(http.StatusBadRequest, "one item is expected")
 		}
@@ -116,7 +111,7 @@ func ServeBaseline(ctx context.Context, databaseURL string, conns int, ready fun
 		if err != nil {
 			return err
 		}
-		return c.JSON(http.StatusOK, debitAnswer(c, &r, left))
+		return c.JSON(http.StatusOK, debitAnswer(c, r, left))
 	})
 	var lc net.ListenConfig
 	e.Listener, err = lc.Listen(ctx, "tcp", "127.0.0.1:0")

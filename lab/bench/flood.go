@@ -10,6 +10,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 )
 
 // FloodConfig configures floods of refused requests while other tenants make debits.
@@ -102,8 +104,8 @@ func Flood(ctx context.Context, cfg FloodConfig) (_ *FloodResult, err error) {
 		cfg.Attack = func(ctx context.Context, a Attack) ([]map[int]int64, error) { return a.Run(ctx) }
 	}
 	f := &flood{cfg: &cfg, debit: newTemplate("/v1/debits", bearer(cfg.AdminKey)+keyHeader(), debitBody(tenantMark), 1)}
-	if f.db, err = pgx.Connect(ctx, cfg.Database); err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+	if f.db, err = connect(ctx, cfg.Database); err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.db.Close(context.WithoutCancel(ctx))) }()
 	r := &FloodResult{Rate: cfg.Rate, Factor: floodFactor, Others: floodOthers, Tenants: floodTenants, Rounds: cfg.Rounds, Slice: cfg.Slice.String()}
@@ -138,9 +140,7 @@ func (f *flood) setUp(ctx context.Context, api string) error {
 		put("/v1/plans/dry", `{"allowances":[{"meter":"`+meter+`","amount":0,"every":"once","anchor":"tenant"}]}`),
 		put("/v1/limits/"+floodLimit, `{"per":["tenant"],"match":{"route":"`+floodRoute+`"},"kind":"token_bucket","rate":"1/m","burst":1}`),
 	)
-	for _, r := range limitRules {
-		err = errors.Join(err, put("/v1/limits/"+r.name, `{"per":`+r.per+`,"kind":"token_bucket","rate":"1000000/s"}`))
-	}
+	err = errors.Join(err, putLimits(put))
 	tenants := func(first, n int, plans ...string) {
 		for i := 0; i < n && err == nil; i++ {
 			err = put("/v1/tenants/"+tenantID(first+i), `{"plan":"`+plans[i%len(plans)]+`"}`)
@@ -285,12 +285,10 @@ func (f *flood) transactions(ctx context.Context) (n int64, err error) {
 }
 
 func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
+	if !backoff.Sleep(ctx, d) {
 		return ctx.Err()
 	}
+	return nil
 }
 
 func newFloodSlices(name string, kinds ...string) FloodSlices {

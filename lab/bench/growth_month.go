@@ -29,8 +29,8 @@ const (
 	rollsMax = 5 // maximum number of runs; a second run is needed if the first skipped rows that debits had locked
 )
 
-// month measures live debits around the end of the period of many balances. The phases are: the time before the end,
-// the time in which only debits roll balances, the time of the job, and the time after the job.
+// month measures live debits around the end of the period of many balances. There are four phases: before the end,
+// while only debits roll balances, during the job, and after the job.
 func (g *grower) month(ctx context.Context) (out growth.Step, err error) {
 	z := &g.cfg.Sizes
 	m := &growth.Month{Tenants: z.MonthTenants, Rate: z.MonthRate}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,9 @@ type OutageConfig struct {
 	Connections int // connections to all instances, at least one per instance
 
 	Before, Away, After time.Duration // durations of the phases; After must be longer than a circuit breaker stays open
+
+	// Drain is the time after the load in which requests that were due during it are still sent.
+	Drain time.Duration
 
 	Kill func() error                // kills Redis
 	Back func(context.Context) error // starts Redis again without data
@@ -143,9 +147,7 @@ func (c *OutageConfig) setUp(ctx context.Context) error {
 	for i := 0; i < outageTenants && err == nil; i++ {
 		err = put("/v1/tenants/"+tenantID(i), `{"plan":"outage"}`)
 	}
-	for _, r := range limitRules {
-		err = errors.Join(err, put("/v1/limits/"+r.name, `{"per":`+r.per+`,"kind":"token_bucket","rate":"1000000/s"}`))
-	}
+	err = errors.Join(err, putLimits(put))
 	return errors.Join(err, put("/v1/limits/"+outageRule, fmt.Sprintf(
 		`{"per":["tenant"],"match":{"route":"%s"},"kind":"token_bucket","rate":"%d/s","burst":%d}`, outageRoute, c.perSecond(), c.burst())))
 }
@@ -197,14 +199,7 @@ func (o *outage) disrupt(ctx context.Context) (err error) {
 
 // until waits until the given time has passed since the start of the load.
 func (o *outage) until(ctx context.Context, at time.Duration) error {
-	timer := time.NewTimer(at - time.Since(o.start))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait(ctx, at-time.Since(o.start))
 }
 
 // ask samples Redis's counters once per slice. It skips slices in which Redis is down.
@@ -266,7 +261,7 @@ func (o *outage) fire(ctx context.Context, clients []*client, total time.Duratio
 				if s.consume {
 					t, tenants = o.consume, outageBuckets
 				}
-				if time.Since(o.start) < total+drainMax {
+				if time.Since(o.start) < total+o.cfg.Drain {
 					s.status, errs[i] = c.send(t, number, tenants)
 				}
 				s.took, s.local = time.Since(o.start)-at, c.local
@@ -280,10 +275,7 @@ func (o *outage) fire(ctx context.Context, clients []*client, total time.Duratio
 	pace(ctx, o.start, paceTick, o.cfg.Rate, n, due)
 	close(due)
 	wg.Wait()
-	var all []shot
-	for _, part := range fired {
-		all = append(all, part...)
-	}
+	all := slices.Concat(fired...)
 	// If a connection breaks, its request has no answer and is counted. Requests are only missing here if all
 	// connections broke.
 	if len(all) < n {

@@ -45,7 +45,7 @@ func RunOutage(ctx context.Context, run OutageRun) (_ *OutageResult, err error) 
 	fmt.Fprintf(run.Progress, "%d requests/s for %s, then without Redis for %s, then with it for %s\n", run.Rate, run.Before, run.Away, run.After)
 	out, err := Outage(ctx, OutageConfig{
 		Instances: instances, AdminKey: adminKey, Rate: run.Rate, Connections: run.Connections,
-		Before: run.Before, Away: run.Away, After: run.After,
+		Before: run.Before, Away: run.Away, After: run.After, Drain: drainMax,
 		Kill: s.redis.Kill, Back: s.redis.Start, Info: s.redis.Info,
 	})
 	if err != nil {

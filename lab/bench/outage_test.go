@@ -65,7 +65,7 @@ func TestOutage_Phases_CutAtKillAndRecovery(t *testing.T) {
 
 func TestOutage_AdmissionBound_ThreeBursts(t *testing.T) {
 	t.Parallel()
-	// There are 10 buckets with 10 tokens/s and a burst of 5. The bound is the sum of 3 x 50 for the bursts, 100/s
+	// There are 10 buckets with 10 tokens/s and a burst of 5. The bound has three parts: 3 x 50 for the bursts, 100/s
 	// during 1 s, 2 s and 1 s, and one token per bucket and instance.
 	r := outageOf(func(*shot) {})
 	assert.True(t, r.Bound >= 150+400-5 && r.Bound <= 150+400+20+5 && r.Admitted == 400 && r.AdmittedInOutage == 200,

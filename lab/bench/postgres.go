@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
 	"github.com/quotasvc/quotasvc/lab/bench/report"
 	"github.com/quotasvc/quotasvc/lab/bench/tuning"
@@ -139,8 +137,8 @@ func (t *tuner) compare(ctx context.Context, chosen []tuning.Setting) error {
 	}
 	t.out.Summarize()
 	var err error
-	if t.stand.db, err = pgx.Connect(ctx, t.stand.postgres.URL()); err != nil {
-		return fmt.Errorf("connect: %w", err)
+	if t.stand.db, err = connect(ctx, t.stand.postgres.URL()); err != nil {
+		return err
 	}
 	if err := t.prove(ctx); err != nil {
 		return err

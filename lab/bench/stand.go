@@ -110,10 +110,8 @@ func (s *stand) startServers(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.db, err = pgx.Connect(ctx, s.postgres.URL()); err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	return nil
+	s.db, err = connect(ctx, s.postgres.URL())
+	return err
 }
 
 // openBefore starts the binary of Config.Against with a separate database on the same servers.
@@ -140,9 +138,9 @@ func (s *stand) open(ctx context.Context, exe, databaseURL, redisURL string) (*s
 	if err := s.tool(ctx, at, "migrate", "up"); err != nil {
 		return nil, err
 	}
-	db, err := pgx.Connect(ctx, databaseURL)
+	db, err := connect(ctx, databaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+		return nil, err
 	}
 	defer func() { _ = db.Close(ctx) }() // the seed is committed
 	seed := baselineSQL + strings.NewReplacer("$TENANTS", fmt.Sprint(s.cfg.Tenants), "$TOLD", fmt.Sprint(thresholdTenants)).Replace(seedSQL)
@@ -152,7 +150,7 @@ func (s *stand) open(ctx context.Context, exe, databaseURL, redisURL string) (*s
 	if err := s.serve(ctx, at); err != nil {
 		return nil, err
 	}
-	return at, s.putLimits(ctx, at)
+	return at, putLimits(func(path, body string) error { return putJSON(ctx, at.api, adminKey, path, body) })
 }
 
 // serve starts the service of a site and waits until it answers.
@@ -217,14 +215,12 @@ var limitRules = []struct{ name, per string }{
 	{"per-tenant", `["tenant"]`}, {"per-route", `["tenant","route"]`}, {"per-user", `["tenant","subject"]`},
 }
 
-func (s *stand) putLimits(ctx context.Context, at *site) error {
+// putLimits creates limitRules with the function put, which sends one PUT.
+func putLimits(put func(path, body string) error) (err error) {
 	for _, r := range limitRules {
-		body := `{"per":` + r.per + `,"kind":"token_bucket","rate":"1000000/s"}`
-		if err := putJSON(ctx, at.api, adminKey, "/v1/limits/"+r.name, body); err != nil {
-			return err
-		}
+		err = errors.Join(err, put("/v1/limits/"+r.name, `{"per":`+r.per+`,"kind":"token_bucket","rate":"1000000/s"}`))
 	}
-	return nil
+	return err
 }
 
 // ask makes a request and returns the status of the answer and its text. If key is not empty, the request has this API key.

@@ -2,7 +2,6 @@ package drill
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+
+	"github.com/quotasvc/quotasvc/lab/bench/report"
 )
 
 // Result is the result of a run.
@@ -223,12 +224,8 @@ func (r *Result) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("results directory: %w", err)
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the results: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "drill.json"), append(text, '\n'), 0o644); err != nil { //nolint:gosec // for people to read
-		return fmt.Errorf("store the results: %w", err)
+	if err := report.WriteJSON(filepath.Join(dir, "drill.json"), r); err != nil {
+		return err
 	}
 	if len(r.Timeline) <= perPoint {
 		return nil // the timeline is too short for a line

@@ -38,8 +38,7 @@ func (in *instance) post(t testing.TB, method, path, body string, header ...stri
 }
 
 func TestPutLimit_InexactLimit_400NamesFieldAndBound(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	const bucket = `"per":["tenant"],"kind":"token_bucket"`
 	for body, want := range map[string][2]string{
 		`{` + bucket + `,"rate":"NaN/s"}`:                                                            {"rate", "60/s"},
@@ -81,8 +80,7 @@ func TestPutLimit_InexactLimit_400NamesFieldAndBound(t *testing.T) {
 }
 
 func TestConsume_SeventeenLimits_422NamesThemChargesNothing(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	plan, items := []object{{"meter": "api_calls", "amount": 1000, "every": "year", "anchor": "calendar"}}, []object{}
 	for i := range 16 {
 		meter := fmt.Sprintf("m%02d", i)
@@ -124,9 +122,7 @@ var tenantless = []string{"rl:replicas", "quota:interest", "rl:life"}
 
 func encode(t testing.TB, v any) string {
 	t.Helper()
-	raw, err := json.Marshal(v)
-	require.NoError(t, err)
-	return string(raw)
+	return string(testenv.Must(t).Get(json.Marshal(v)))
 }
 
 // TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys: no text from a client becomes part of a Redis key unchanged.
@@ -171,8 +167,7 @@ func TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys(t *testing.T) {
 			assert.True(t, a.status == want, "route %.20q, time %d: %.300s", route, n, a)
 		}
 	}
-	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
+	client := testenv.CloseAtEnd(t, redis.NewClient(options))
 	keys, err := client.Keys(t.Context(), "*").Result()
 	keys = slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(tenantless, key) })
 	require.True(t, err == nil && len(keys) >= 3, "%v, %v", keys, err)
@@ -204,8 +199,7 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, options := t.Context(), testenv.Redis(t)
-			client := redis.NewClient(options)
-			t.Cleanup(func() { _ = client.Close() })
+			client := testenv.CloseAtEnd(t, redis.NewClient(options))
 			env := backends(t)
 			env[1] = fmt.Sprintf("QUOTASVC_REDIS_URL=redis://:%s@%s/%d", options.Password, options.Addr, options.DB)
 			in := serve(t, env).setUp(t, 1000)
@@ -291,8 +285,7 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
-			client := redis.NewClient(server.Options())
-			t.Cleanup(func() { _ = client.Close() })
+			client := testenv.CloseAtEnd(t, redis.NewClient(server.Options()))
 			harm := func() {
 				require.NoError(t, c.harm(t.Context(), client, server.Options().Password))
 			}

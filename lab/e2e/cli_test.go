@@ -111,8 +111,7 @@ func TestMigrate_UpStatusDown_RoundTrip(t *testing.T) {
 
 func TestServe_PortTaken_ReportedFirst(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	taken := testenv.Must(t).Get(net.Listen("tcp", "127.0.0.1:0"))
 	defer taken.Close()
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://nobody@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey,
@@ -190,9 +189,7 @@ func TestApply_InexactLimit_Refused(t *testing.T) {
 }
 
 func TestRoll_CatchesUp_RefusesFuture(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 10)
+	in, env := parallelService(t, 10)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 	must(t, env, "roll")
 	future := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
@@ -206,9 +203,7 @@ func TestRoll_CatchesUp_RefusesFuture(t *testing.T) {
 }
 
 func TestVerify_Difference_NamedExitStatus1(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 10)
+	in, env := parallelService(t, 10)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 	assert.Contains(t, must(t, env, "verify", "--tenant", "acme"), "all agree", "a clean ledger is reported as\n")
 	spoilBalance(t, env)
@@ -226,9 +221,7 @@ func spoilBalance(t *testing.T, env []string) {
 
 // The JSON report of `quotasvc verify` has the same members as the report of the API.
 func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 10)
+	in, env := parallelService(t, 10)
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
 	type report struct {
 		Tenant, Status      string
@@ -241,8 +234,7 @@ func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 	}
 	read := func(stdout string) (got report) {
 		t.Helper()
-		err := json.Unmarshal([]byte(stdout), &got)
-		require.NoError(t, err, "%v: %s", err, stdout)
+		require.NoError(t, json.Unmarshal([]byte(stdout), &got), stdout)
 		return got
 	}
 	got := read(must(t, env, "verify", "--json", "--tenant", "acme"))
@@ -262,8 +254,7 @@ func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 // A tenant's anchor is on 31 January. Its monthly periods end on the last day of shorter months, and on the 31st of
 // longer months.
 func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 10)
+	in, _ := parallelService(t, 10)
 	in.do(t, http.StatusCreated, "PUT", "/v1/plans/monthly", "", object{"allowances": []object{
 		{"meter": "api_calls", "amount": 5, "every": "month", "anchor": "tenant"},
 	}})

@@ -154,6 +154,15 @@ func (in *instance) setUp(t testing.TB, amount int64) *instance {
 	return in
 }
 
+// parallelService makes the test parallel, and starts an instance with a new database and setUp. It returns the instance
+// and its environment.
+func parallelService(t *testing.T, amount int64) (in *instance, env []string) {
+	t.Helper()
+	t.Parallel()
+	env = backends(t)
+	return serve(t, env).setUp(t, amount), env
+}
+
 // newSecret creates an API key and returns its secret.
 func (in *instance) newSecret(t testing.TB, key object) string {
 	t.Helper()

@@ -38,8 +38,7 @@ func ended(t *testing.T, env []string, want int, prints string, args ...string) 
 }
 
 func TestCommands_OverTheAPI_DoWhatTheySay(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 100)
+	in, _ := parallelService(t, 100)
 	env := asks(in)
 	ended(t, env, 0, "t2: plan basic, active|segment: b2b", "tenant", "create", "t2", "--plan", "basic", "--metadata", "segment=b2b")
 	ended(t, env, 1, "exists already", "tenant", "create", "t2", "--plan", "basic")
@@ -109,8 +108,7 @@ func TestCommands_WrongUse_StatusTwo(t *testing.T) {
 }
 
 func TestCommands_Contexts_FromTheFile(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 100)
+	in, _ := parallelService(t, 100)
 	home := t.TempDir()
 	dir := filepath.Join(home, ".config", "quotasvc")
 	write := func(name, text string, mode os.FileMode) {
@@ -181,8 +179,7 @@ func TestCommands_Apply_OverTheAPIAsOnTheDatabase(t *testing.T) {
 }
 
 func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 100)
+	in, _ := parallelService(t, 100)
 	env := asks(in)
 	ended(t, env, 0, "No request of acme was refused", "denials", "acme")
 	ended(t, env, 1, "credits_exhausted", "debit", "acme", "api_calls", "101")
@@ -206,8 +203,7 @@ func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
 }
 
 func TestCommands_Shadow_SaysWhatALimitWouldHaveDenied(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 100)
+	in, _ := parallelService(t, 100)
 	env := asks(in)
 	limit := func(rule, rate, mode string) {
 		in.limit(t, rule, object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": rate, "mode": mode, "match": object{"meter": "api_calls"}})
@@ -229,8 +225,7 @@ func TestCommands_Shadow_SaysWhatALimitWouldHaveDenied(t *testing.T) {
 }
 
 func TestCommands_Events_ListedAndFollowed(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 100)
+	in, _ := parallelService(t, 100)
 	env := asks(in)
 	following := launch(t, env, "events", "--follow", "--type", "grant.created")
 	ended(t, env, 0, "granted", "grant", "acme", "api_calls", "5")

@@ -26,8 +26,7 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 	in.setUp(t, 1000) // over a single connection, which the client keeps open
 	var held int
 	for range 260 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(in.api, "http://"))
-		require.NoError(t, err)
+		conn := testenv.Must(t).Get(net.Dial("tcp", strings.TrimPrefix(in.api, "http://")))
 		defer conn.Close()
 		require.NoError(t, conn.SetDeadline(time.Now().Add(testenv.Patience)))
 		if _, err := io.WriteString(conn, "GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer "+testKey+"\r\n\r\n"); err != nil {

@@ -370,9 +370,7 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 // connection.
 func rawReceiver(t testing.TB, answer string) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testenv.CloseAtEnd(t, testenv.Must(t).Get(net.Listen("tcp", "127.0.0.1:0")))
 	go func() {
 		for {
 			conn, err := l.Accept()

@@ -77,8 +77,7 @@ func (b *tab) rests() {
 // others.
 func paletted(t testing.TB, picture []byte) []byte {
 	t.Helper()
-	full, err := png.Decode(bytes.NewReader(picture))
-	require.NoError(t, err)
+	full := testenv.Must(t).Get(png.Decode(bytes.NewReader(picture)))
 	counts := map[color.RGBA]int{}
 	area := full.Bounds()
 	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(full.At(x, y)).(color.RGBA) }

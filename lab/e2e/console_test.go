@@ -69,8 +69,7 @@ type browser struct {
 
 func (c *consoled) browser(t testing.TB) *browser {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	require.NoError(t, err)
+	jar := testenv.Must(t).Get(cookiejar.New(nil))
 	return &browser{t: t, at: strings.TrimSuffix(c.console, "/console/"), client: &http.Client{
 		Jar: jar, Timeout: testenv.Patience, Transport: c.http.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -376,8 +375,7 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	b.get(200, unescaped(link[1]), there, "It needed 18,000 calls", "This is one minute.")
 	b.get(200, "/console/tenants/acme-eu/refusals?at="+at, there, "It needed 18,000 calls", "the whole day")
 	b.get(200, "/console/tenants/acme-eu/refusals?day="+day, "from "+day, "It needed 18,000 calls")
-	minute, err := time.ParseInLocation("2006-01-02 15:04", day+" "+at, berlin(t))
-	require.NoError(t, err)
+	minute := testenv.Must(t).Get(time.ParseInLocation("2006-01-02 15:04", day+" "+at, berlin(t)))
 	// One hour later is in the future today, so the page shows yesterday. The minute of before has no refusal, and
 	// the half hour around that minute has one.
 	later, before := minute.Add(time.Hour), minute.Add(-time.Minute)
@@ -394,9 +392,7 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 // berlin returns the time zone of the tenants.
 func berlin(t testing.TB) *time.Location {
 	t.Helper()
-	zone, err := time.LoadLocation("Europe/Berlin")
-	require.NoError(t, err)
-	return zone
+	return testenv.Must(t).Get(time.LoadLocation("Europe/Berlin"))
 }
 
 func TestConsole_Records_WhatWasChangedAndProved(t *testing.T) {

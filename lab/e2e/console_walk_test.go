@@ -35,7 +35,7 @@ func (b *tab) pick(text string) {
 func (b *tab) find(tenant string) {
 	b.t.Helper()
 	b.pick("Tenants")
-	b.fill("q", tenant)
+	b.search(tenant)
 	b.until(`document.querySelectorAll("[data-rows] tbody tr").length === 1`)
 	b.click(tenant)
 	b.shows("Next periods of")

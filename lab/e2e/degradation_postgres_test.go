@@ -1,13 +1,8 @@
 package e2e
 
 import (
-	"context"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
@@ -61,12 +56,12 @@ func refusedSoon(c call) bool { return refused(c) && c.took < 10*time.Second }
 func TestDegradation_PostgresOutOfConnections_RefusedUntilThereAreSome(t *testing.T) {
 	t.Parallel()
 	pg := testenv.PostgresPrivate(t)
-	db := connectTo(t, pg.URL)
+	db := testenv.Connect(t, pg.URL)
 	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
 	tr.through(func() {
-		runSQL(t, db, "ALTER ROLE quotasvc_test_service CONNECTION LIMIT 0")
-		runSQL(t, db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'quotasvc_test_service'")
-	}, func() { runSQL(t, db, "ALTER ROLE quotasvc_test_service CONNECTION LIMIT -1") }, tr.answers("consume debit admin", refused))
+		testenv.Exec(t, db, "ALTER ROLE quotasvc_test_service CONNECTION LIMIT 0")
+		testenv.Exec(t, db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'quotasvc_test_service'")
+	}, func() { testenv.Exec(t, db, "ALTER ROLE quotasvc_test_service CONNECTION LIMIT -1") }, tr.answers("consume debit admin", refused))
 	tr.each("check", tr.begun, "an answer from the cache", succeeds)
 	tr.each("consume debit admin", tr.known, "a refusal", refusedSoon)
 	tr.exactlyWhatWasAcknowledged()
@@ -76,11 +71,11 @@ func TestDegradation_PostgresReadOnly_RefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	pg := testenv.PostgresPrivate(t)
 	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
-	db := connectTo(t, pg.URL)
+	db := testenv.Connect(t, pg.URL)
 	set := func(to string) {
-		runSQL(t, db, "SET default_transaction_read_only = off")
-		runSQL(t, db, "ALTER SYSTEM SET default_transaction_read_only = "+to)
-		runSQL(t, db, "SELECT pg_reload_conf()")
+		testenv.Exec(t, db, "SET default_transaction_read_only = off")
+		testenv.Exec(t, db, "ALTER SYSTEM SET default_transaction_read_only = "+to)
+		testenv.Exec(t, db, "SELECT pg_reload_conf()")
 	}
 	tr.through(func() { set("on") }, func() { set("off") }, tr.postgresIsAway)
 	tr.each("check", tr.begun, "an answer from the cache", succeeds)
@@ -128,18 +123,4 @@ func bothHosts(t *testing.T, pg *testenv.PostgresReplicated) string {
 	primary.Host += "," + urlOf(t, pg.Standby.URL).Host
 	primary.RawQuery = "sslmode=disable&target_session_attrs=read-write"
 	return primary.String()
-}
-
-func connectTo(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	db, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = db.Close(context.Background()) })
-	return db
-}
-
-func runSQL(t *testing.T, db *pgx.Conn, sql string) {
-	t.Helper()
-	_, err := db.Exec(t.Context(), sql)
-	assert.NoError(t, err, "%s", sql)
 }

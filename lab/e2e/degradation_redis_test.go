@@ -64,8 +64,7 @@ func TestDegradation_NetworkToRedisCut_CallersDoNotNotice(t *testing.T) {
 func TestDegradation_RedisFull_CallersDoNotNotice(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	client := redis.NewClient(server.Options())
-	t.Cleanup(func() { _ = client.Close() })
+	client := testenv.CloseAtEnd(t, redis.NewClient(server.Options()))
 	set := func(bytes string) {
 		assert.NoError(t, client.ConfigSet(t.Context(), "maxmemory", bytes).Err())
 	}
@@ -75,8 +74,7 @@ func TestDegradation_RedisFull_CallersDoNotNotice(t *testing.T) {
 func TestDegradation_RedisFlushed_LimitsKeepTheirLevels(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	client := redis.NewClient(server.Options())
-	t.Cleanup(func() { _ = client.Close() })
+	client := testenv.CloseAtEnd(t, redis.NewClient(server.Options()))
 	tr := newTrial(t, testenv.Postgres(t), server.URL)
 	tr.in.do(t, http.StatusCreated, "PUT", "/v1/limits/two", "", object{"per": []string{"tenant"}, "match": object{"route": "/two"}, "kind": "token_bucket", "rate": "2/day", "burst": 2})
 	body := debitOf("acme", "api_calls", 1)
@@ -134,7 +132,7 @@ func TestDegradation_InstancePaused_OthersServeAndItGoesOn(t *testing.T) {
 	for i, kind := range []string{"check", "consume", "debit"} {
 		go func() { answers <- tr.in.call(context.Background(), kind, "paused-"+kind, int64(i)) }()
 	}
-	db := connectTo(t, databaseURL)
+	db := testenv.Connect(t, databaseURL)
 	left := ""
 	defer func() { t.Log("left:", left) }()
 	testenv.Eventually(t, func() bool {

@@ -81,7 +81,7 @@ func newTrial(t *testing.T, databaseURL, redisURL string) *trial {
 }
 
 // through runs callers on the instance before, during and after a fault. The fault lasts until the function `known`
-// returns true, and after that until each caller has got enough answers to new calls. through returns when every caller
+// returns true. It continues until each caller has got enough answers to new calls. through returns when every caller
 // succeeds again.
 func (tr *trial) through(begin, end func(), known func() bool) {
 	tr.t.Helper()
@@ -234,8 +234,8 @@ func (tr *trial) noticed() {
 	}
 }
 
-// each fails the test unless the function `ok` returns true for every call of the kinds that was sent after an instant
-// and answered during the fault.
+// each examines the calls of some kinds that were sent after an instant and answered during the fault. It fails the
+// test unless the function `ok` returns true for every one of them.
 func (tr *trial) each(kinds string, from time.Time, want string, ok func(c call) bool) {
 	tr.t.Helper()
 	for kind := range strings.FieldsSeq(kinds) {

@@ -45,9 +45,7 @@ func (in *instance) denials(t testing.TB, tenant string) (d denials) {
 // A killed process loses only the denials that it has recorded since its last flush, at most a second before. All
 // other denials are counted exactly once.
 func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 1)
+	in, env := parallelService(t, 1)
 	var sent int64
 	refuse := func(in *instance, n int) {
 		for range n {
@@ -72,13 +70,11 @@ func TestDenials_Killed_LosesAtMostAnInterval(t *testing.T) {
 		"%d are counted and %d explained, want %d", d.total(), len(d.Items), stored+7)
 }
 
-// In a flood of refusals, the number of transactions depends on the duration of the flood, and the number of rows
-// depends on the number of reasons. Neither number depends on the number of requests.
+// In a flood of refusals, the number of transactions depends on the duration of the flood. The number of rows depends
+// on the number of reasons. Neither number depends on the number of requests.
 func TestDenials_Flood_BoundedTransactionsAndRows(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 1)
-	conn := connectTo(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
+	in, env := parallelService(t, 1)
+	conn := testenv.Connect(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
 	const clients, each = 10, 300
 	began := time.Now()
 	testenv.Together(clients, func(c int) {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -22,11 +21,7 @@ import (
 
 func execSQL(t *testing.T, databaseURL, statement string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	require.NoError(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	_, err = conn.Exec(t.Context(), statement)
-	require.NoError(t, err)
+	testenv.Exec(t, testenv.Connect(t, databaseURL), statement)
 }
 
 // keyFile is the name of the file with the administrator's key, in the data directory of `quotasvc dev`.
@@ -179,9 +174,7 @@ func TestDev_InterruptedStart_LeavesNothing(t *testing.T) {
 func databaseOfDev(t *testing.T, dir string) string {
 	t.Helper()
 	read := func(path string) string {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		return strings.TrimSpace(string(text))
+		return strings.TrimSpace(string(testenv.Must(t).Get(os.ReadFile(path))))
 	}
 	place := filepath.Join(dir, "postgres")
 	if _, err := os.Stat(place + ".path"); err == nil {

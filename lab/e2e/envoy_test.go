@@ -73,8 +73,7 @@ func (m *metered) envoy(t testing.TB, key string, change ...string) *gateway {
 	_, appPort, _ := net.SplitHostPort(strings.TrimPrefix(m.app.URL, "http://"))
 	dir := configured(t, "envoy", key,
 		append(change, "port_value: 8080", "port_value: "+apiPort, "port_value: 3000", "port_value: "+appPort))
-	raw, err := os.ReadFile(filepath.Join(dir, "envoy.yaml"))
-	require.NoError(t, err)
+	raw := testenv.Must(t).Get(os.ReadFile(filepath.Join(dir, "envoy.yaml")))
 	var file map[string]any
 	require.NoError(t, yaml.UnmarshalWithOptions(raw, &file, yaml.Strict()))
 	e := &envoyStandIn{t: t, clusters: map[string]string{}}

@@ -48,8 +48,7 @@ func newRateLimited(t testing.TB, transport credentials.TransportCredentials, en
 // that the server has processed.
 func (r *rateLimited) dial(t testing.TB, transport credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(r.address, grpc.WithTransportCredentials(transport))
-	require.NoError(t, err)
+	conn := testenv.Must(t).Get(grpc.NewClient(r.address, grpc.WithTransportCredentials(transport)))
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

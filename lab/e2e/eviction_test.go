@@ -15,8 +15,7 @@ import (
 // evictBy sets the eviction policy of a private Redis.
 func evictBy(t *testing.T, server *testenv.RedisServer, policy string) {
 	t.Helper()
-	c := redis.NewClient(server.Options())
-	defer func() { _ = c.Close() }()
+	c := testenv.CloseAtEnd(t, redis.NewClient(server.Options()))
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err())
 }
 

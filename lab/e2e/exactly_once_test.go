@@ -107,9 +107,7 @@ func replayed(a answer) int {
 }
 
 func TestServe_ThousandUnits_UsedExactlyOnce(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, crowdUnits)
+	in, env := parallelService(t, crowdUnits)
 	answers := crowd(t, func(int, int) *instance { return in }, func(int64) {})
 	expectExact(t, in, env, answers)
 	in.stop()
@@ -233,9 +231,7 @@ func TestServe_KilledWhileGrantsAreExtended_EachOnceAndNothingMissing(t *testing
 }
 
 func TestServe_StopUnderLoad_LosesNoAnswer(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 1_000_000)
+	in, env := parallelService(t, 1_000_000)
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	var mu sync.Mutex

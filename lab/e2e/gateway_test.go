@@ -386,18 +386,16 @@ func gatewayProgram(t testing.TB, name string) string {
 	return ""
 }
 
-// configured copies a directory of deploy/ and replaces texts in the copy: the key of the gateway, and the texts of
-// replace, each followed by its replacement. It fails the test if a text to replace is missing.
+// configured copies a directory of deploy/, and replaces the key of the gateway in the copy. It also replaces the texts
+// in replace; each of them is followed by its replacement. It fails the test if a text to replace is missing.
 func configured(t testing.TB, name, key string, replace []string) (dir string) {
 	t.Helper()
 	replace = append([]string{"change-me-to-the-key-of-this-gateway", key}, replace...)
 	source, dir := filepath.Join("..", "..", "deploy", name), t.TempDir()
-	files, err := os.ReadDir(source)
-	require.NoError(t, err)
+	files := testenv.Must(t).Get(os.ReadDir(source))
 	made := map[string]bool{}
 	for _, file := range files {
-		raw, err := os.ReadFile(filepath.Join(source, file.Name()))
-		require.NoError(t, err)
+		raw := testenv.Must(t).Get(os.ReadFile(filepath.Join(source, file.Name())))
 		text := string(raw)
 		for i := 0; i < len(replace); i += 2 {
 			made[replace[i]] = made[replace[i]] || strings.Contains(text, replace[i])

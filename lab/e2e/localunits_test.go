@@ -65,8 +65,7 @@ func startBackend(t *testing.T, url string) (*exec.Cmd, *bufio.Scanner) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), asBackend+"="+url)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := testenv.Must(t).Get(cmd.StdoutPipe())
 	require.NoError(t, cmd.Start())
 	return cmd, bufio.NewScanner(out)
 }
@@ -80,8 +79,7 @@ func localUnits(t testing.TB, in *instance, change func(*client.LocalUnitsOption
 		Backoff: client.Backoff{Base: 10 * time.Millisecond, Cap: 100 * time.Millisecond},
 	}
 	change(&o)
-	l, err := client.NewLocalUnits(o)
-	require.NoError(t, err)
+	l := testenv.Must(t).Get(client.NewLocalUnits(o))
 	t.Cleanup(func() { _ = l.Close(context.Background()) }) // tests that need the error call Close themselves
 	return l
 }
@@ -117,9 +115,7 @@ func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 func through(f tripper) *http.Client { return &http.Client{Transport: f} }
 
 func TestLocalUnits_ManyTakers_ChargedWhatWasTaken(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 1_000_000)
+	in, env := parallelService(t, 1_000_000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.CaptureEvery = 20 * time.Millisecond })
 	var sum atomic.Int64
 	testenv.Together(8, func(_ int) {
@@ -183,8 +179,7 @@ func closeLocal(t *testing.T, l *client.LocalUnits) {
 
 // A killed backend loses only the use that it has not captured. Its units return when its holds expire.
 func TestLocalUnits_BackendKilled_LosesUncapturedUseOnly(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1_000_000)
+	in, _ := parallelService(t, 1_000_000)
 	cmd, out := startBackend(t, in.api)
 	var taken, uncharged int64
 	for range 2000 {
@@ -207,8 +202,7 @@ func TestLocalUnits_BackendKilled_LosesUncapturedUseOnly(t *testing.T) {
 }
 
 func TestLocalUnits_LostAnswers_ChargedOnce(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1_000_000)
+	in, _ := parallelService(t, 1_000_000)
 	var n, lost atomic.Int64
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
 		o.Max, o.CaptureEvery = 100, 10*time.Millisecond
@@ -232,8 +226,7 @@ func TestLocalUnits_LostAnswers_ChargedOnce(t *testing.T) {
 // If a process was stopped for a long time, its hold has expired. The units that it had taken from the hold are then
 // debited.
 func TestLocalUnits_HoldExpiresInUse_RestIsDebited(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	var cut atomic.Bool
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
 		o.Min, o.TTL, o.CaptureEvery = 100, 2*time.Second, time.Millisecond
@@ -261,9 +254,7 @@ func TestLocalUnits_HoldExpiresInUse_RestIsDebited(t *testing.T) {
 }
 
 func TestLocalUnits_ServiceKilled_SpendsHeldRefusesAndGoesOn(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 10_000)
+	in, env := parallelService(t, 10_000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.Min, o.CaptureEvery = 200, 50*time.Millisecond })
 	takeWait(t, l, 1)
 	in.signal(syscall.SIGKILL)
@@ -285,8 +276,7 @@ func TestLocalUnits_ServiceKilled_SpendsHeldRefusesAndGoesOn(t *testing.T) {
 }
 
 func TestLocalUnits_ServiceAway_UnbackedUpToBound_DebitedAfter(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 130)
+	in, _ := parallelService(t, 130)
 	var cut atomic.Bool
 	var asked atomic.Int64 // requests without an answer yet
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
@@ -325,8 +315,7 @@ func TestLocalUnits_ServiceAway_UnbackedUpToBound_DebitedAfter(t *testing.T) {
 
 // While captures get no answers, the use that a crash would lose is bounded.
 func TestLocalUnits_CapturesFail_AtMostFourHolds(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1_000_000)
+	in, _ := parallelService(t, 1_000_000)
 	var cut atomic.Bool
 	var made atomic.Int64
 	cut.Store(true)
@@ -356,9 +345,7 @@ func TestLocalUnits_CapturesFail_AtMostFourHolds(t *testing.T) {
 }
 
 func TestLocalUnits_Close_ReturnsTheRestAtOnce(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.CaptureEvery = time.Hour })
 	takeWait(t, l, 3)
 	assert.EqualValues(t, 3, closeAndCompare(t, in, l).Captured)
@@ -370,8 +357,7 @@ func TestLocalUnits_Close_ReturnsTheRestAtOnce(t *testing.T) {
 }
 
 func TestLocalUnits_CloseWithoutService_EndsInTimeWithError(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.CaptureEvery = time.Hour })
 	takeWait(t, l, 3)
 	in.signal(syscall.SIGKILL)
@@ -385,8 +371,7 @@ func TestLocalUnits_CloseWithoutService_EndsInTimeWithError(t *testing.T) {
 
 // The service's clock may be hours ahead or behind. Only the time between as_of and expires_at of an answer counts.
 func TestLocalUnits_ServiceClockOff_SameResult(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 100_000)
+	in, _ := parallelService(t, 100_000)
 	times := regexp.MustCompile(`"(as_of|expires_at)":"([^"]+)"`)
 	for _, off := range []time.Duration{10 * time.Hour, -10 * time.Hour} {
 		before := in.balance(t, "acme", "api_calls").Used
@@ -423,8 +408,7 @@ func TestLocalUnits_ServiceClockOff_SameResult(t *testing.T) {
 }
 
 func TestLocalUnits_Exhausted_SaysWhy_TopUpIsNoticed(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 20)
+	in, _ := parallelService(t, 20)
 	l := localUnits(t, in, func(*client.LocalUnitsOptions) {})
 	for range 20 {
 		takeWait(t, l, 1)
@@ -445,8 +429,7 @@ func TestLocalUnits_Exhausted_SaysWhy_TopUpIsNoticed(t *testing.T) {
 
 // A hold in use is extended, so that its units are not returned. A hold that is not in use is returned.
 func TestLocalUnits_SlowUse_HoldIsExtendedThenReturned(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	l := localUnits(t, in, func(o *client.LocalUnitsOptions) { o.Min, o.TTL, o.CaptureEvery = 500, 2*time.Second, time.Hour })
 	began := time.Now()
 	testenv.Eventually(t, func() bool { // longer than a hold exists without an extension

@@ -13,9 +13,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// A tenant in use has been debited and checked. The instance has the tenant's catalogue data and a copy of the
-// balance, announces in Redis that it uses the balance, and watches the tenant's keys. Before this data was packed, a
-// tenant took 1,570 bytes of the heap. See docs/decisions/memory.md.
+// A tenant in use has been debited and checked. The instance has the tenant's catalogue data and a copy of the balance.
+// It announces in Redis that it uses the balance, and watches the tenant's keys. Before this data was packed, a tenant
+// took 1,570 bytes of the heap. See docs/decisions/memory.md.
 func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 	if raceDetector {
 		t.Skip("the detector has memory of its own")
@@ -28,10 +28,10 @@ func TestServe_ATenantInUse_TakesAtMost700Bytes(t *testing.T) {
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/routes", "", limitOf("tenant", "route"))
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/users", "", limitOf("tenant", "subject"))
 	in.limit(t, "tenants", limitOf("tenant"))
-	db := connectTo(t, url)
-	runSQL(t, db, `INSERT INTO tenants (tenant_id, plan, anchor, metadata)
+	db := testenv.Connect(t, url)
+	testenv.Exec(t, db, `INSERT INTO tenants (tenant_id, plan, anchor, metadata)
 		SELECT 'tenant-' || lpad(i::text, 8, '0'), 'basic', clock_timestamp(), '{"name": "Example Incorporated", "country": "NP"}' FROM generate_series(0, 14999) AS i`)
-	runSQL(t, db, `INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
+	testenv.Exec(t, db, `INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
 		SELECT tenant_id, created_at, plan, anchor, timezone, true FROM tenants WHERE tenant_id LIKE 'tenant-%'`)
 	use := func(first, end int) {
 		for _, path := range []string{"/v1/debits/batch", "/v1/check/batch", "/v1/check/batch"} {
@@ -79,9 +79,7 @@ func (in *instance) heap(t testing.TB) (bytes float64) {
 		got := in.ask(t, "/debug/pprof/heap?gc=1&debug=1")
 		line := heapLine.FindSubmatch(got.body)
 		require.NotNil(t, line, "%d: %.200s", got.status, got.body)
-		var err error
-		bytes, err = strconv.ParseFloat(string(line[1]), 64)
-		require.NoError(t, err)
+		bytes = testenv.Must(t).Get(strconv.ParseFloat(string(line[1]), 64))
 	}
 	return bytes
 }

@@ -183,8 +183,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	t.Parallel()
 	all := exercised(t).scrape(t)
 
-	rules, err := os.ReadFile("../../deploy/prometheus/alerts.yml")
-	require.NoError(t, err)
+	rules := testenv.Must(t).Get(os.ReadFile("../../deploy/prometheus/alerts.yml"))
 	var file struct {
 		Groups []struct {
 			Rules []struct{ Alert, Expr string }
@@ -199,8 +198,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	}
 	assert.True(t, uses >= 20, "only %d metrics in the alert rules", uses)
 	checkDashboard(t, all)
-	guide, err := os.ReadFile("../../docs/operations.md")
-	require.NoError(t, err)
+	guide := testenv.Must(t).Get(os.ReadFile("../../docs/operations.md"))
 	for _, name := range regexp.MustCompile("`(quotasvc_[a-z0-9_]+)(?:\\{[^}]*\\})?`").FindAllStringSubmatch(string(guide), -1) {
 		if slices.Contains([]string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole}, name[1]) {
 			continue
@@ -213,8 +211,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 // checkDashboard checks all queries of the dashboard: those of panels, variables and annotations.
 func checkDashboard(t *testing.T, all families) {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
-	require.NoError(t, err)
+	text := testenv.Must(t).Get(os.ReadFile("../../deploy/grafana/quotasvc.json"))
 	var dashboard struct {
 		Panels []struct {
 			Title   string
@@ -271,8 +268,8 @@ func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
 	}
 	database := testenv.Postgres(t)
 	in := serve(t, using(testenv.AsService(database), testenv.RedisURL(t))).setUp(t, 1000)
-	db := connectTo(t, database)
-	runSQL(t, db, "SET ROLE "+postgres.ReaderRole)
+	db := testenv.Connect(t, database)
+	testenv.Exec(t, db, "SET ROLE "+postgres.ReaderRole)
 	for i, want := range []int64{-1, 200} { // no row after 700 units; after 800 of 1000 units, 200 remain
 		in.do(t, http.StatusOK, "POST", "/v1/debits", fmt.Sprint("d", i), debitOf("acme", "api_calls", []int64{700, 100}[i]))
 		got := int64(-1)
@@ -294,8 +291,7 @@ const mark = "zq7"
 
 // A series for each tenant, subject or path would let a client use up the memory of the service.
 func TestMetrics_ClientText_NeverALabel(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	in.limit(t, "per-tenant", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1000/s"})
 	for rule, body := range map[string]object{
 		"per-subject": {"per": []string{"subject", "route", "ip"}, "kind": "sliding_window", "rate": "1/h"},

@@ -89,9 +89,7 @@ func (b *browser) atProvider(user string, fields url.Values) string {
 		b.t.Helper()
 		require.NoError(b.t, err)
 		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		require.NoError(b.t, err)
-		return string(text), resp
+		return string(testenv.Must(b.t).Get(io.ReadAll(resp.Body))), resp
 	}
 	to := unescaped(onwards.FindStringSubmatch(page)[1])
 	q := urlOf(b.t, to).Query()

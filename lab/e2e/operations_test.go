@@ -73,13 +73,10 @@ func newMachine(t *testing.T) *machine {
 		postgres.Restart()
 	}))
 	t.Cleanup(systemd.Close)
-	found, err := localstack.SystemSearch().Postgres(t.Context(), 0)
-	require.NoError(t, err)
-	server, err := filepath.EvalSymlinks(filepath.Join(found.Dir, "postgres"))
-	require.NoError(t, err)
+	found := testenv.Must(t).Get(localstack.SystemSearch().Postgres(t.Context(), 0))
+	server := testenv.Must(t).Get(filepath.EvalSymlinks(filepath.Join(found.Dir, "postgres")))
 	bin := filepath.Join(m.root, "bin")
-	program, err := os.ReadFile(quotasvc(t))
-	require.NoError(t, err)
+	program := testenv.Must(t).Get(os.ReadFile(quotasvc(t)))
 	m.write(filepath.Join(bin, "program"), string(program), 0o755) // in a directory that PostgreSQL's user can enter
 	for name, text := range map[string]string{
 		"quotasvc":  "exec " + bin + `/program "$@"`,
@@ -98,8 +95,7 @@ func newMachine(t *testing.T) *machine {
 		"PATH="+bin+":"+filepath.Dir(server)+":"+os.Getenv("PATH"), "PGHOST="+at.Hostname(), "PGPORT="+at.Port(), "PGUSER="+at.User.Username(), "PGPASSWORD="+password,
 		"QUOTASVC_DRAIN_DELAY=500ms", // the load of this test reacts to a drain at once
 	)
-	repository, err := filepath.Abs("../..")
-	require.NoError(t, err)
+	repository := testenv.Must(t).Get(filepath.Abs("../.."))
 	m.said = strings.NewReplacer(
 		"/etc/quotasvc", filepath.Join(m.root, "etc"), "/backup", backup, " deploy/", " "+repository+"/deploy/",
 		"redis://127.0.0.1:6379/0", redis.URL, "5432", at.Port(), "5433", portOf(t),
@@ -128,8 +124,7 @@ func programOf(t *testing.T, name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}
-	path, err := filepath.Abs(filepath.Join("../../bin", name))
-	require.NoError(t, err)
+	path := testenv.Must(t).Get(filepath.Abs(filepath.Join("../../bin", name)))
 	if _, err := os.Stat(path); err != nil {
 		if slices.Contains(strings.Split(os.Getenv("QUOTASVC_TEST_WITHOUT"), ","), name) {
 			t.Skip("there is no " + name)
@@ -257,8 +252,7 @@ func (m *machine) logsTellNoSecret() {
 		files, err := filepath.Glob(filepath.Join(m.root, "etc", pattern))
 		assert.True(m.t, err == nil && len(files) != 0, "%s: %v", pattern, err)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			require.NoError(m.t, err)
+			text := testenv.Must(m.t).Get(os.ReadFile(file))
 			texts = append(texts, strings.TrimSpace(string(text)))
 		}
 		return texts

@@ -99,10 +99,8 @@ func TestPages_MigrateFromRedis_CountersComeOverOnce(t *testing.T) {
 	t.Parallel()
 	programOf(t, "redis-cli")
 	old := testenv.RedisURL(t)
-	opts, err := redis.ParseURL(old)
-	require.NoError(t, err)
-	db := redis.NewClient(opts)
-	defer func() { _ = db.Close() }()
+	opts := testenv.Must(t).Get(redis.ParseURL(old))
+	db := testenv.CloseAtEnd(t, redis.NewClient(opts))
 	month := time.Now().UTC().Format(":2006-01")
 	require.NoError(t, db.MSet(t.Context(), "usage:acme"+month, 4212, "usage:globex"+month, 17).Err())
 	// redis-cli treats an empty user name as a name, so the URL names the user default.

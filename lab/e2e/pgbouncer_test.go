@@ -82,8 +82,7 @@ func pgbouncerProgram(t testing.TB) (binary, libraries string) {
 			return path, ""
 		}
 	}
-	own, err := filepath.Abs("../../bin/pgbouncer")
-	require.NoError(t, err)
+	own := testenv.Must(t).Get(filepath.Abs("../../bin/pgbouncer"))
 	if path, err := exec.LookPath(filepath.Join(own, "pgbouncer")); err == nil {
 		return path, own
 	}
@@ -123,12 +122,12 @@ func TestPgBouncer_SessionMode_ServesAndFollows(t *testing.T) {
 	assert.LessOrEqual(t, time.Since(began), 15*time.Second, "the change was seen late")
 
 	// The settings of sessions are effective: after lock_timeout, a locked balance is set aside.
-	db := connectTo(t, server.URL)
-	runSQL(t, db, "BEGIN; SELECT FROM balances WHERE tenant_id = 'acme' FOR UPDATE")
+	db := testenv.Connect(t, server.URL)
+	testenv.Exec(t, db, "BEGIN; SELECT FROM balances WHERE tenant_id = 'acme' FOR UPDATE")
 	ended := make(chan answer, 1)
 	go func() { got, _ := debit("locked"); ended <- got }()
 	testenv.Eventually(t, func() bool { return strings.Contains(in.metrics(t), "quotasvc_ledger_locked_balances 1") }, "the locked balance is set aside")
-	runSQL(t, db, "ROLLBACK")
+	testenv.Exec(t, db, "ROLLBACK")
 	<-ended
 	sure("locked")
 

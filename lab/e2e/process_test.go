@@ -48,9 +48,7 @@ var built = sync.OnceValues(func() (string, error) {
 // quotasvc returns the path of the program.
 func quotasvc(t testing.TB) string {
 	t.Helper()
-	path, err := built()
-	require.NoError(t, err)
-	return path
+	return testenv.Must(t).Get(built())
 }
 
 // process is a running quotasvc that a test has started.
@@ -79,8 +77,7 @@ func launchBy(t testing.TB, path string, env []string, args ...string) *process 
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal goes to the test only
-	out, err := p.cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := testenv.Must(t).Get(p.cmd.StdoutPipe())
 	require.NoError(t, p.cmd.Start())
 	go p.follow(out)
 	t.Cleanup(func() {

@@ -51,11 +51,9 @@ func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 
 // Slow reports of one tenant must not make an instance seem unhealthy.
 func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 1000)
+	in, env := parallelService(t, 1000)
 	ctx := t.Context()
-	tx, err := connectTo(t, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))).Begin(ctx)
+	tx, err := testenv.Connect(t, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))).Begin(ctx)
 	require.NoError(t, err)
 	_, err = tx.Exec(ctx, "LOCK TABLE entries, balances IN ACCESS EXCLUSIVE MODE") // reads take as long as they may
 	require.NoError(t, err)
@@ -71,7 +69,7 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 			})
 		}
 	}
-	watch := connectTo(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
+	watch := testenv.Connect(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
 	of := func(sql string) (n int) {
 		t.Helper()
 		require.NoError(t, watch.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'quotasvc-reader' AND "+sql).Scan(&n))
@@ -80,7 +78,7 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	most := int(metricOf(in.metrics(t), `quotasvc_postgres_connections_max{pool="readers"}`))
 	testenv.Eventually(t, func() bool { return of("wait_event_type = 'Lock'") >= most }, "every reader waits")
 	for range 2 { // an earlier probe may still be running
-		runSQL(t, watch, "SET my.since = '"+time.Now().Format(time.RFC3339Nano)+"'")
+		testenv.Exec(t, watch, "SET my.since = '"+time.Now().Format(time.RFC3339Nano)+"'")
 		testenv.Eventually(t, func() bool {
 			got := in.ask(t, "/readyz?strict=1")
 			require.True(t, got.status == 200, "with busy readers: %s", got)
@@ -113,8 +111,7 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	_, err = in.send(t.Context(), "POST", "/v1/check", "", debitOf("acme", "api_calls", 1))
 	assert.Error(t, err, "the API listens before it can answer")
 	for ; attempts < 3; attempts++ { // and one line
-		conn, err := nobody.Accept()
-		require.NoError(t, err)
+		conn := testenv.Must(t).Get(nobody.Accept())
 		_ = conn.Close()
 	}
 	select {
@@ -165,8 +162,7 @@ func serveAt(t testing.TB, env []string, api, ops string) *instance {
 // freeAddress returns an address on loopback that nobody listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := testenv.Must(t).Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -194,8 +190,7 @@ func TestStart_StoppedWhileWaiting_EndsWell(t *testing.T) {
 func TestStart_WrongPasswordOrDatabase_EndsAtOnce(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
-	good, err := pgx.ParseConfig(postgres.URL)
-	require.NoError(t, err)
+	good := testenv.Must(t).Get(pgx.ParseConfig(postgres.URL))
 	for name, c := range map[string]struct{ url, want string }{
 		"password": {strings.Replace(postgres.URL, good.Password, "wrong-password", 1), "password"},
 		"database": {strings.Replace(postgres.URL, "/"+good.Database+"?", "/no_such_database?", 1), "no_such_database"},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/lab/bench"
@@ -17,9 +16,9 @@ import (
 
 // These constants are maximum numbers of transactions. Only `make bench-flood` checks the latency of other tenants.
 const (
-	// The numbers apply to up to 200 refused requests of 10 tenants in half a second, which are sent to a process that
-	// has just started. The process reads each tenant once, which takes some 15 transactions. It remembers a refusal
-	// for lack of units only for 100 ms, so such requests cost 50 more transactions.
+	// The numbers apply to up to 200 refused requests of 10 tenants in half a second. The requests are sent to a
+	// process that has just started. The process reads each tenant once, which takes some 15 transactions. It remembers
+	// a refusal for lack of units only for 100 ms, so such requests cost 50 more transactions.
 	limitedTransactions = 50
 	emptyTransactions   = 120
 	unknownTransactions = 50
@@ -56,7 +55,7 @@ func refusals(t *testing.T, slice time.Duration) (r *bench.FloodResult, lasted [
 	t.Helper()
 	url := testenv.Postgres(t)
 	env := using(testenv.AsService(url), testenv.RedisURL(t), "QUOTASVC_LOG_LEVEL=error", "QUOTASVC_DRAIN_DELAY=0s")
-	r, err := bench.Flood(t.Context(), bench.FloodConfig{
+	r = testenv.Must(t).Get(bench.Flood(t.Context(), bench.FloodConfig{
 		Start: func(context.Context) (string, func(context.Context) error, error) {
 			in := serve(t, env)
 			began := time.Now()
@@ -67,8 +66,7 @@ func refusals(t *testing.T, slice time.Duration) (r *bench.FloodResult, lasted [
 			}, nil
 		},
 		Database: url, AdminKey: testKey, Rate: 40, Connections: 64, Rounds: 1, Slice: slice,
-	})
-	require.NoError(t, err)
+	}))
 	var text strings.Builder
 	assert.NoError(t, r.Print(&benchreport.Printer{Out: &text}))
 	t.Log(text.String())

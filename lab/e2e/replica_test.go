@@ -14,8 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// If the replay of a replica is paused, the metrics, the reports and /readyz show its lag in seconds and bytes, until
-// the replica has caught up.
+// The replay of a replica is paused. The metrics, the reports and /readyz show its lag in seconds and bytes until the
+// replica has caught up.
 func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 	t.Parallel()
 	servers := testenv.PostgresWithStandby(t)
@@ -40,8 +40,8 @@ func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 	testenv.Eventually(t, func() bool { n, lag := entries(); return n == 1 && lag >= 0 && lag < 3 }, "the replica has the first debit, and its lag is small")
 	testenv.Eventually(t, func() bool { return strings.Contains(string(in.ask(t, "/readyz").body), `"report_replica":"ok"`) }, "/readyz says that the replica answers")
 
-	replay := connectTo(t, servers.Standby.URL)
-	runSQL(t, replay, "SELECT pg_wal_replay_pause()")
+	replay := testenv.Connect(t, servers.Standby.URL)
+	testenv.Exec(t, replay, "SELECT pg_wal_replay_pause()")
 	testenv.Eventually(t, func() bool {
 		var state string
 		require.NoError(t, replay.QueryRow(t.Context(), "SELECT pg_get_wal_replay_pause_state()").Scan(&state))
@@ -63,7 +63,7 @@ func TestReportReplica_ReplayPaused_LagIsShown(t *testing.T) {
 	statement := in.do(t, http.StatusOK, "GET", "/v1/tenants/acme/statements/api_calls/current", "", nil)
 	assert.Empty(t, statement.header.Get("X-Quota-Report-Lag"), "a statement from the primary")
 
-	runSQL(t, replay, "SELECT pg_wal_replay_resume()")
+	testenv.Exec(t, replay, "SELECT pg_wal_replay_resume()")
 	testenv.Eventually(t, func() bool { n, lag := entries(); return n == 2 && lag >= 0 && lag < 3 }, "it has caught up")
 	servers.Standby.Kill()
 	testenv.Eventually(t, func() bool {
@@ -86,7 +86,7 @@ func metricOf(text, name string) float64 {
 func TestServe_SynchronousCommitOff_Warns(t *testing.T) {
 	t.Parallel()
 	database := testenv.Postgres(t)
-	runSQL(t, connectTo(t, database), "ALTER DATABASE "+urlOf(t, database).Path[1:]+" SET synchronous_commit = off")
+	testenv.Exec(t, testenv.Connect(t, database), "ALTER DATABASE "+urlOf(t, database).Path[1:]+" SET synchronous_commit = off")
 	in := serve(t, append(backends(t), "QUOTASVC_DATABASE_URL="+testenv.AsService(database)))
 	in.logged("synchronous_commit is off", 1)
 }

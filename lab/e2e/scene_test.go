@@ -70,8 +70,7 @@ func enter(t *testing.T, page string, clone ...string) *scene {
 // goFlags returns the flags with which this test was built. With other flags, all packages would be compiled again.
 func goFlags(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "env", "GOFLAGS").Output()
-	require.NoError(t, err)
+	out := testenv.Must(t).Get(exec.CommandContext(t.Context(), "go", "env", "GOFLAGS").Output())
 	return strings.TrimSpace(string(out))
 }
 
@@ -139,10 +138,8 @@ type delivery struct {
 // verifier, which must agree.
 func (d delivery) by(t *testing.T, secret string) bool {
 	t.Helper()
-	standard, err := standardwebhooks.NewWebhook(secret)
-	require.NoError(t, err)
-	ours, err := client.NewWebhook(secret)
-	require.NoError(t, err)
+	standard := testenv.Must(t).Get(standardwebhooks.NewWebhook(secret))
+	ours := testenv.Must(t).Get(client.NewWebhook(secret))
 	event, oursErr := ours.Verify(d.body, d.header)
 	standardErr := standard.Verify(d.body, d.header)
 	assert.True(t, (oursErr == nil) == (standardErr == nil),

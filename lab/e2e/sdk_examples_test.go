@@ -73,8 +73,7 @@ func (e *examples) serve(name string, env ...string) (string, *logBuffer) {
 
 func TestSDKExamples_OnTheService_DoWhatTheySay(t *testing.T) {
 	builtExamples.join(t)
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	e := examplesOf(t, in)
 	assert.EqualValues(t, "charged 3, 997 left\n", e.run("errors", "acme", "3"), "errors")
 	got := e.run("errors", "acme", "998")
@@ -98,8 +97,7 @@ func TestSDKExamples_OnTheService_DoWhatTheySay(t *testing.T) {
 
 func TestSDKEcho_Requests_ChargedRefundedAndDenied(t *testing.T) {
 	builtExamples.join(t)
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 30)
+	in, _ := parallelService(t, 30)
 	server, _ := examplesOf(t, in).serve("echo")
 	got := visit(t, server+"/hello", "acme")
 	assert.True(t, got.status == 200 && string(got.body) == "hello\n" && got.header.Get("X-Quota-Remaining") == "29",
@@ -123,8 +121,7 @@ func TestSDKExamples_Webhook_HandlesOnceRefusesForged(t *testing.T) {
 	in := serve(t, backends(t))
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	server, log := examplesOf(t, in).serve("webhook", "QUOTASVC_WEBHOOK_SECRET="+secret)
-	w, err := client.NewWebhook(secret)
-	require.NoError(t, err)
+	w := testenv.Must(t).Get(client.NewWebhook(secret))
 	body := []byte(`{"type":"balance.exhausted","timestamp":"2026-11-25T01:02:03Z","data":{"meter":"api_calls"}}`)
 	send := func(signature string) int {
 		return fetch(t, http.DefaultClient, http.MethodPost, server+"/hooks", string(body), "webhook-id", "evt_1",

@@ -44,8 +44,7 @@ func TestSDK_Stream_AnyEnd_CapturesWhatPassed(t *testing.T) {
 	broke := errors.New("the model broke")
 	cost := func(word string) int64 { return int64(len(word)) }
 	run := func(source iter.Seq2[string, error], stop int) (n int, err error) {
-		h, err := c.Hold(t.Context(), in.hold(100))
-		require.NoError(t, err)
+		h := testenv.Must(t).Get(c.Hold(t.Context(), in.hold(100)))
 		for _, e := range client.Stream(t.Context(), h, source, cost) {
 			if e != nil {
 				return n, e
@@ -108,10 +107,8 @@ func TestSDK_Hold_MoreThanHeld_ChargedAsFarAsCovered(t *testing.T) {
 func TestSDK_Hold_Ended_UseIsDebited(t *testing.T) {
 	in := sdkService.parallel(t).account(t, 100)
 	c := sdk(t, in.instance)
-	h, err := c.Hold(t.Context(), in.hold(10))
-	require.NoError(t, err)
-	_, err = c.ReleaseHold(t.Context(), h.ID(), client.ReleaseRequest{Tenant: in.tenant})
-	require.NoError(t, err)
+	h := testenv.Must(t).Get(c.Hold(t.Context(), in.hold(10)))
+	testenv.Must(t).Get(c.ReleaseHold(t.Context(), h.ID(), client.ReleaseRequest{Tenant: in.tenant}))
 	require.NoError(t, h.Use(4))
 	result, err := h.Finish(t.Context())
 	assert.True(t, err == nil && result.Charged == 4, "%+v %v", result, err)
@@ -127,8 +124,7 @@ func TestSDK_Hold_InUse_IsExtended(t *testing.T) {
 	c := sdk(t, in.instance)
 	body := in.hold(10)
 	body.TTLSeconds = 2
-	h, err := c.Hold(t.Context(), body)
-	require.NoError(t, err)
+	h := testenv.Must(t).Get(c.Hold(t.Context(), body))
 	first := h.Answer.ExpiresAt
 	testenv.Eventually(t, func() bool {
 		got, err := c.GetHold(t.Context(), in.tenant, h.ID())
@@ -174,8 +170,7 @@ func TestSDK_Hold_ServiceAway_DebitedAtItsEnd(t *testing.T) {
 }
 
 func TestSDK_LocalUnits_OfAClient_SpendsAndCloses(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 1000)
+	in, _ := parallelService(t, 1000)
 	l, err := sdk(t, in).LocalUnits(client.LocalUnitsOptions{Tenant: "acme", Meter: "api_calls", Min: 10, Max: 100})
 	require.NoError(t, err)
 	for range 50 {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/client/quotahttp"
@@ -35,8 +34,7 @@ func backendOf(t testing.TB, c *client.Client, change func(*quotahttp.Options)) 
 	if change != nil {
 		change(&o)
 	}
-	m, err := quotahttp.New(c, o)
-	require.NoError(t, err)
+	m := testenv.Must(t).Get(quotahttp.New(c, o))
 	var served atomic.Int64
 	server := httptest.NewServer(m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		served.Add(1)
@@ -65,8 +63,7 @@ func get(t testing.TB, server *httptest.Server, path, org string, header ...stri
 }
 
 func TestSDKHTTP_Requests_ChargedWithHeaders(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 100)
+	in, _ := parallelService(t, 100)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/slow", "", object{"per": []string{"tenant", "ip"}, "kind": "fixed_window", "rate": "1/day", "match": object{"route": "/slow"}})
 	c := sdk(t, in, losing(1, "/consume"))
 	server, served := backendOf(t, c, func(o *quotahttp.Options) { o.IP = quotahttp.PeerIP })

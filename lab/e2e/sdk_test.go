@@ -30,8 +30,7 @@ func sdk(t testing.TB, in *instance, change ...func(*client.Options)) *client.Cl
 	for _, f := range change {
 		f(&o)
 	}
-	c, err := client.New(o)
-	require.NoError(t, err)
+	c := testenv.Must(t).Get(client.New(o))
 	t.Cleanup(func() { closeSDK(t, c) })
 	return c
 }
@@ -102,8 +101,7 @@ func TestSDK_LostAnswers_OneOperation(t *testing.T) {
 	var retries []client.RetryEvent
 	c := sdk(t, in.instance, losing(3, "/consume"), func(o *client.Options) { o.OnRetry = func(e client.RetryEvent) { retries = append(retries, e) } })
 	var meta client.Meta
-	answer, err := c.Consume(t.Context(), in.consume(3), client.WithMeta(&meta))
-	require.NoError(t, err)
+	answer := testenv.Must(t).Get(c.Consume(t.Context(), in.consume(3), client.WithMeta(&meta)))
 	assert.True(t, meta.Attempts == 4 && meta.Replayed && meta.IdempotencyKey != "" && answer.OperationID == meta.IdempotencyKey &&
 		answer.Items[0].Remaining == 97, "%+v %+v", meta, answer)
 	assert.True(t, len(retries) == 3 && retries[0].Operation == "consume" && retries[2].Attempt == 3 &&
@@ -131,13 +129,11 @@ func TestSDK_UnknownOutcome_FinishedWithItsKey(t *testing.T) {
 }
 
 func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 10)
+	in, _ := parallelService(t, 10)
 	c := sdk(t, in)
 	ctx := t.Context()
 	for _, meter := range []string{"credit", "seat"} {
-		_, err := c.PutMeter(ctx, meter+"s", client.MeterRequest{Unit: meter})
-		require.NoError(t, err)
+		testenv.Must(t).Get(c.PutMeter(ctx, meter+"s", client.MeterRequest{Unit: meter}))
 	}
 	_, err := c.PutLimit(ctx, "slow", client.LimitRequest{
 		Per: []client.LimitPer{client.LimitPerTenant}, Kind: client.LimitKindTokenBucket, Rate: "1/h", Match: client.LimitMatch{Route: "/slow"},
@@ -184,8 +180,7 @@ func TestSDK_Refusals_ByCodeAndClass(t *testing.T) {
 }
 
 func TestSDK_CheckBatch_AnswersAndProblems(t *testing.T) {
-	t.Parallel()
-	in := serve(t, backends(t)).setUp(t, 10)
+	in, _ := parallelService(t, 10)
 	c := sdk(t, in)
 	items := []client.Item{{Meter: "api_calls", Amount: 1}}
 	got, err := c.CheckBatch(t.Context(), client.CheckBatchRequest{Checks: []client.CheckRequest{{Tenant: "acme", Items: items}, {Tenant: "nobody", Items: items}}})
@@ -261,8 +256,7 @@ func TestSDK_FailOpen_ServiceAway_ByMeter(t *testing.T) {
 	}
 	before := asked.Load()
 	for range 1000 {
-		_, err = c.Consume(t.Context(), in.consume(1))
-		require.NoError(t, err)
+		testenv.Must(t).Get(c.Consume(t.Context(), in.consume(1)))
 	}
 	// In each second, one call still sends requests.
 	assert.LessOrEqual(t, asked.Load()-before, int64(500),
@@ -288,8 +282,7 @@ func TestSDK_FailOpen_ServiceBack_DecidesAgain(t *testing.T) {
 		})
 	})
 	for range 6 {
-		_, err := c.Consume(t.Context(), in.consume(1))
-		require.NoError(t, err)
+		testenv.Must(t).Get(c.Consume(t.Context(), in.consume(1)))
 	}
 	broken.Store(false)
 	testenv.Eventually(t, func() bool {

@@ -19,13 +19,12 @@ func TestSeal_File_IsCheckedByVerify(t *testing.T) {
 	env := []string{"QUOTASVC_DATABASE_URL=" + url}
 	exec := func(sql string) {
 		t.Helper()
-		tag, err := connectTo(t, url).Exec(t.Context(), sql)
+		tag, err := testenv.Connect(t, url).Exec(t.Context(), sql)
 		require.True(t, err == nil && tag.RowsAffected() == 1, "%s: %v, %v", sql, tag, err)
 	}
 	key, file := filepath.Join(dir, "key"), filepath.Join(dir, "seal.json")
 	public := strings.TrimSpace(must(t, nil, "seal", "--new-key", key, "--key-name", "ledger.example.com"))
-	private, err := os.ReadFile(key)
-	require.NoError(t, err)
+	private := testenv.Must(t).Get(os.ReadFile(key))
 	info, err := os.Stat(key)
 	assert.True(t, err == nil && info.Mode().Perm() == 0o600, "the key's file: %v, %v", info, err)
 	yesterday := time.Now().UTC().Add(-time.Minute).AddDate(0, 0, -1).Format(time.DateOnly)

@@ -36,7 +36,7 @@ func TestSecrets_FilesAndHangup_RotateWithoutRestart(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	owner := connectTo(t, postgres.URL)
+	owner := testenv.Connect(t, postgres.URL)
 	run := func(sql string) {
 		t.Helper()
 		testenv.Exec(t, owner, sql)

@@ -32,8 +32,7 @@ func TestRedis_OldBalancePutBack_DebitIsRefused(t *testing.T) {
 	t.Parallel()
 	postgres, server := testenv.Postgres(t), testenv.RedisPrivate(t)
 	env := []string{"QUOTASVC_DATABASE_URL=" + postgres, "QUOTASVC_REDIS_URL=" + server.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_VERIFY_EVERY=0s"}
-	attacker := redis.NewClient(server.Options())
-	defer func() { _ = attacker.Close() }()
+	attacker := testenv.CloseAtEnd(t, redis.NewClient(server.Options()))
 	ctx := t.Context()
 
 	in := serve(t, env).setUp(t, 10)

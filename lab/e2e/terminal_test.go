@@ -56,8 +56,7 @@ var (
 // markedBlocks returns the marked blocks of a page. The path of the page is relative to the root of the repository.
 func markedBlocks(t *testing.T, page string) []pageBlock {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../..", page))
-	require.NoError(t, err)
+	text := testenv.Must(t).Get(os.ReadFile(filepath.Join("../..", page)))
 	var blocks []pageBlock
 	for _, m := range fencedBlock.FindAllStringSubmatch(string(text), -1) {
 		block := pageBlock{language: m[1], text: m[3], marks: map[string]string{}}
@@ -106,9 +105,7 @@ func openTerminal(t *testing.T, dir string, env []string) *terminal {
 	tty.cmd.Stdout, tty.cmd.Stderr = &tty.screen, &tty.screen
 	tty.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	tty.cmd.WaitDelay = daemonsKeep
-	var err error
-	tty.in, err = tty.cmd.StdinPipe()
-	require.NoError(t, err)
+	tty.in = testenv.Must(t).Get(tty.cmd.StdinPipe())
 	require.NoError(t, tty.cmd.Start())
 	go func() {
 		_ = tty.cmd.Wait() // the status is in ProcessState

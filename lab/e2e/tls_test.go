@@ -24,7 +24,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	authority.Issue(t, cert, key)
 
 	postgres := testenv.PostgresPrivate(t)
-	conn := connectTo(t, postgres.URL)
+	conn := testenv.Connect(t, postgres.URL)
 	var data string
 	require.NoError(t, conn.QueryRow(ctx, "SHOW data_directory").Scan(&data))
 	authority.Issue(t, filepath.Join(data, "tls.pem"), filepath.Join(data, "tls.key"))
@@ -47,8 +47,7 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	verified = strings.Replace(verified, "sslmode=disable&", "", 1) + "sslmode=verify-full&sslrootcert="
 
 	server := testenv.RedisPrivate(t)
-	admin := redis.NewClient(server.Options())
-	defer func() { _ = admin.Close() }()
+	admin := testenv.CloseAtEnd(t, redis.NewClient(server.Options()))
 	secure := freeAddress(t)
 	_, port, _ := strings.Cut(secure, ":")
 	for _, pair := range [][2]string{{"tls-cert-file", cert}, {"tls-key-file", key}, {"tls-ca-cert-file", authority.File}, {"tls-auth-clients", "no"}, {"tls-port", port}} {

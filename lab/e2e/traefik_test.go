@@ -94,8 +94,7 @@ func (m *metered) traefik(t testing.TB, key string, change ...string) *gateway {
 	t.Cleanup(accounts.Close)
 	dir := configured(t, "traefik", key, append(change,
 		"http://127.0.0.1:8080", m.api, "http://127.0.0.1:3000", m.app.URL, "http://127.0.0.1:3001", accounts.URL))
-	raw, err := os.ReadFile(filepath.Join(dir, "dynamic.yml"))
-	require.NoError(t, err)
+	raw := testenv.Must(t).Get(os.ReadFile(filepath.Join(dir, "dynamic.yml")))
 	var file traefikFile
 	require.NoError(t, yaml.UnmarshalWithOptions(raw, &file, yaml.Strict()))
 	server := httptest.NewServer(file.handler(t))

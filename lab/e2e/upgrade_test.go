@@ -41,8 +41,7 @@ func previousProgram(t *testing.T) string {
 // restore loads a dump into the database at url.
 func restore(t *testing.T, url, file string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
+	text := testenv.Must(t).Get(os.ReadFile(file))
 	execSQL(t, url, string(text))
 }
 
@@ -177,7 +176,7 @@ func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 	in.stop()
 	moved.Remove()
 	var step int
-	latest := connectTo(t, super).QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version")
+	latest := testenv.Connect(t, super).QueryRow(t.Context(), "SELECT max(version_id) FROM goose_db_version")
 	require.NoError(t, latest.Scan(&step))
 	require.NoError(t, os.WriteFile(filepath.Join(upgrades, fmt.Sprintf("%05d.sql", step)), dump(t, super), 0o644))
 }
@@ -185,8 +184,7 @@ func TestUpgrade_Snapshot_IsWritten(t *testing.T) {
 // dump returns the contents of a database as statements that any client can execute.
 func dump(t *testing.T, url string) []byte {
 	t.Helper()
-	bin, err := localstack.SystemSearch().Postgres(context.WithoutCancel(t.Context()), 0)
-	require.NoError(t, err)
+	bin := testenv.Must(t).Get(localstack.SystemSearch().Postgres(context.WithoutCancel(t.Context()), 0))
 	out, err := exec.CommandContext(t.Context(), filepath.Join(bin.Dir, "pg_dump"), "--inserts", "--no-owner", "--no-privileges", "--dbname", url).Output()
 	require.NoError(t, err)
 	var kept []string

@@ -53,9 +53,7 @@ func TestWebhooks_KilledAmidACall_ToldAgain(t *testing.T) {
 
 // If a hold of a tenant without requests expires, a running service still sends the event.
 func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 10)
+	in, _ := parallelService(t, 10)
 	in.do(t, http.StatusCreated, "POST", "/v1/holds", "h", object{"tenant": "acme", "hold_id": "h1", "items": []object{{"meter": "api_calls", "amount": 1}}, "ttl_seconds": 1})
 	testenv.Eventually(t, func() bool {
 		var list struct{ Items []struct{ Type string } }
@@ -67,9 +65,7 @@ func TestEvents_HoldOfIdleTenant_ToldByItself(t *testing.T) {
 // `quotasvc listen` forwards events that happen after its start. The Standard Webhooks library accepts their
 // signatures.
 func TestListen_ForwardsEvents_Signed(t *testing.T) {
-	t.Parallel()
-	env := backends(t)
-	in := serve(t, env).setUp(t, 10)
+	in, _ := parallelService(t, 10)
 	calls := make(chan delivery, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -85,8 +81,7 @@ func TestListen_ForwardsEvents_Signed(t *testing.T) {
 	c, _ := testenv.Receive(t, calls)
 	verifier, err := standardwebhooks.NewWebhook(secret)
 	require.NoError(t, err)
-	err = verifier.Verify(c.body, c.header)
-	assert.NoError(t, err, "%v: %v %s", err, c.header, c.body)
+	assert.NoError(t, verifier.Verify(c.body, c.header), "%v: %v %s", err, c.header, c.body)
 	assert.True(t, strings.Contains(string(c.body), `"threshold":80`) &&
 		strings.Contains(string(c.body), `"tenant":"acme"`), "%s", c.body)
 	line := p.line("")

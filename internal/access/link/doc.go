@@ -9,8 +9,8 @@
 // # Invariants
 //
 //  1. A secret is shown only once, in the URL. PostgreSQL has only its SHA-256.
-//  2. A link ends at the end of its lifetime, when all links of its tenant are ended, or when the key that created it
-//     is revoked or expires.
+//  2. A link ends at the end of its lifetime. It also ends when all links of its tenant are ended, and when the key
+//     that created it is revoked or expires.
 //  3. A tenant has at most PerTenant links. If a further link is created, the oldest link ends.
 //  4. The audit log records when a link is created and when all links of a tenant are ended. The lines do not contain
 //     the secret.

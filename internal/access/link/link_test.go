@@ -55,8 +55,7 @@ func (s *Store) make(t testing.TB, tenant string) (id, secret string) {
 func TestLink_OpensItsTenantUntilItEnds(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)
-	made, err := s.Create(t.Context(), New{Tenant: "acme", Base: "https://q.example"})
-	require.NoError(t, err)
+	made := testenv.Must(t).Get(s.Create(t.Context(), New{Tenant: "acme", Base: "https://q.example"}))
 	left := time.Until(made.ExpiresAt)
 	assert.True(t, left >= ExpiresDefault-10*time.Minute && left <= ExpiresDefault+10*time.Minute, "it lasts %s", left)
 	id, secret := s.make(t, "acme")
@@ -94,8 +93,7 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	}
 	works := func(id, secret string) {
 		t.Helper()
-		_, err := s.Open(t.Context(), id, secret)
-		require.NoError(t, err)
+		testenv.Must(t).Get(s.Open(t.Context(), id, secret))
 	}
 	revokedID, revoked := create("k1")
 	expiredID, expired := create("k2")
@@ -136,8 +134,7 @@ func TestLink_OneMoreThanPerTenant_EndsTheOldest(t *testing.T) {
 	_, err := s.Open(t.Context(), oldest, oldestSecret)
 	assert.ErrorIs(t, err, ErrNone, "the oldest")
 	for id, secret := range map[string]string{second: secondSecret, newest: newestSecret} {
-		_, err := s.Open(t.Context(), id, secret)
-		require.NoError(t, err)
+		testenv.Must(t).Get(s.Open(t.Context(), id, secret))
 	}
 }
 

@@ -25,8 +25,7 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)
-	made, err := s.Create(t.Context(), "key-1", "qk_the secret")
-	require.NoError(t, err)
+	made := testenv.Must(t).Get(s.Create(t.Context(), "key-1", "qk_the secret"))
 	left := time.Until(made.ExpiresAt)
 	assert.True(t, left >= Lifetime-time.Hour && left <= Lifetime+time.Hour, "it lasts %s", left)
 	found, err := s.Open(t.Context(), made.ID)
@@ -41,8 +40,7 @@ func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {
 	testenv.Exec(t, pool, "UPDATE console_sessions SET expires_at = clock_timestamp()")
 	_, err = s.Open(t.Context(), made.ID)
 	assert.ErrorIs(t, err, ErrNone, "after its time")
-	_, err = s.Create(t.Context(), "key-2", "qk_another")
-	require.NoError(t, err)
+	testenv.Must(t).Get(s.Create(t.Context(), "key-2", "qk_another"))
 	var rows int
 	require.NoError(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM console_sessions").Scan(&rows))
 	assert.Equal(t, 1, rows, "rows are left, want the new one")
@@ -84,27 +82,22 @@ func TestSession_OneMoreThanPerKey_EndsTheOldest(t *testing.T) {
 	s, _ := open(t)
 	var ids []string
 	for range PerKey + 1 {
-		made, err := s.Create(t.Context(), "key-1", "secret")
-		require.NoError(t, err)
-		ids = append(ids, made.ID)
+		ids = append(ids, testenv.Must(t).Get(s.Create(t.Context(), "key-1", "secret")).ID)
 	}
 	other, err := s.Create(t.Context(), "key-2", "secret")
 	require.NoError(t, err)
 	_, err = s.Open(t.Context(), ids[0])
 	assert.ErrorIs(t, err, ErrNone, "the oldest")
 	for _, id := range append(ids[1:], other.ID) {
-		_, err = s.Open(t.Context(), id)
-		require.NoError(t, err)
+		testenv.Must(t).Get(s.Open(t.Context(), id))
 	}
 }
 
 func TestSession_TokenIsItsOwn(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
-	a, err := s.Create(t.Context(), "key-1", "secret")
-	require.NoError(t, err)
-	b, err := s.Create(t.Context(), "key-1", "secret")
-	require.NoError(t, err)
+	a := testenv.Must(t).Get(s.Create(t.Context(), "key-1", "secret"))
+	b := testenv.Must(t).Get(s.Create(t.Context(), "key-1", "secret"))
 	assert.True(t, a.IsToken(a.Token()) && !a.IsToken(b.Token()) && !a.IsToken("") && !a.IsToken(a.ID) &&
 		!new(Session).IsToken(""), "a session takes another token than its own")
 }

@@ -24,7 +24,8 @@ WHERE k.key_id = $1
 FOR UPDATE OF k;
 
 -- name: SelectKeys
--- Reads at most $4 keys in the order of their ids: the key $1 (NULL: all) of tenant $2 (NULL: any) with ids after $3.
+-- Reads at most $4 keys in the order of their ids. It reads the key $1 (NULL: all) of tenant $2 (NULL: any), with ids
+-- after $3.
 SELECT k.key_id, k.name, k.scopes, k.tenant_id, coalesce(s.prefix, ''), k.created_at, k.expires_at, k.revoked_at, k.last_used_at,
        CASE WHEN k.revoked_at IS NOT NULL THEN 'revoked' WHEN k.expires_at <= clock_timestamp() THEN 'expired' ELSE 'active' END
 FROM keys k LEFT JOIN key_secrets s ON s.key_id = k.key_id AND s.ends_at IS NULL

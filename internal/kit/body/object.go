@@ -47,8 +47,8 @@ type Options struct {
 	// do not apply.
 	Without []string
 
-	// File says that the document comes from a catalogue file. Then null means an absent field also where the field is
-	// required or is an amount of a map, lists may be absent, and text may be written without quotes.
+	// File says that the document comes from a catalogue file. Then null means an absent field, even if the field is
+	// required or is an amount of a map. Lists may be absent. Text may be written without quotes.
 	File bool
 }
 

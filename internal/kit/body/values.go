@@ -167,8 +167,8 @@ func (d *Document) Integer(low, high int64) int64 {
 	return 0
 }
 
-// whole returns a JSON number without a fraction that has zeros only, as programs write floats. It returns any other
-// value as it is.
+// whole removes the fraction of a JSON number if it has only zeros, because some programs write whole numbers as
+// floats. It returns any other value unchanged.
 func whole(raw jsontext.Value) jsontext.Value {
 	if i := bytes.IndexByte(raw, '.'); i > 0 && raw.Kind() == '0' && len(bytes.Trim(raw[i+1:], "0")) == 0 {
 		return raw[:i]

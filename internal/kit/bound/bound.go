@@ -55,8 +55,8 @@ func Name(s string) bool {
 	return true
 }
 
-// Join joins ids and names by slashes. Slashes in all of them but the last are escaped, so lists of one length that
-// differ give different texts.
+// Join joins ids and names by slashes. It escapes the slashes in all of them except the last. So two different lists
+// of the same length give different texts.
 func Join(parts ...string) string {
 	escaped := slices.Clone(parts)
 	for i := range len(parts) - 1 {

@@ -1,5 +1,5 @@
-// Package bound has the bounds that all parts of the service share: the permitted forms of an id, a name, an amount, an
-// idempotency key, a route, metadata and the admin key.
+// Package bound has the bounds that all parts of the service share. They are the permitted forms of an id, a name, an
+// amount, an idempotency key, a route, metadata and the admin key.
 //
 // # Terms
 //

@@ -51,8 +51,8 @@ func (c *Clock) Begin() time.Time {
 	return c.cfg.Wall().Round(0)
 }
 
-// Agree returns the decision in UTC. began is the result of Begin before the query, and database is the time of
-// PostgreSQL's clock that the query returned. Call Agree as soon as the answer has arrived.
+// Agree returns the decision in UTC. began is the result of Begin before the query. database is PostgreSQL's time,
+// which the query returned. Call Agree as soon as the answer has arrived.
 func (c *Clock) Agree(began, database time.Time) time.Time {
 	ended := c.Begin()
 	skew := Skew(database, began, ended)

@@ -12,8 +12,8 @@ import (
 // Count returns the number of periods that end by the instant `until`, in the chain that begins at the instant
 // `from`. It also returns the end of the last of these periods, or the start of the chain if there is no such period.
 //
-// Its cost depends on the number of changes of the zone's clock between the two instants (about two a year), not on
-// the number of periods. Errors are those of Containing.
+// Its cost does not depend on the number of periods. It depends on how often the zone's clock changes between the two
+// instants: about twice a year. Errors are those of Containing.
 func (s Schedule) Count(from, until time.Time) (n int, last time.Time, err error) {
 	first, err := s.Containing(from)
 	if err != nil || first.End.After(until) {

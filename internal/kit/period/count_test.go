@@ -87,8 +87,8 @@ func TestCount_DayThatDoesNotExist_IsNotCounted(t *testing.T) {
 	}
 }
 
-// Computing the periods one by one takes some 200 ms; Count takes less than 1 ms. The test allows Count a fraction of
-// the time that the slow way takes in the same test, so that the test works on any machine.
+// Computing the periods one by one takes some 200 ms; Count takes less than 1 ms. The test compares Count with the slow
+// way on the same machine: Count may take a fraction of that time. So the test works on any machine.
 func TestCount_FiftyYearsOfHours_CostLessThanSteps(t *testing.T) {
 	t.Parallel()
 	loc, err := time.LoadLocation("Australia/Lord_Howe")

@@ -24,9 +24,9 @@
 //     instants. If a gap contains a whole period, that period does not exist (30 December 2011 in Apia).
 //  4. Only the wall time of a tenant's anchor counts. If the anchor is the later of two instants with the same wall
 //     time, the first boundary is the earlier instant.
-//  5. Tenant hours have 3600 s and are counted from the anchor instant. Calendar hours begin at full hours of the
-//     wall clock. In Kathmandu (+5:45) that is minute 15 in UTC. Calendar hours have 3600 s, too, with one exception.
-//     If the zone's offset changes by a part of an hour (Lord Howe: 30 minutes, twice a year), the hour of the change
+//  5. Tenant hours have 3600 s and are counted from the anchor instant. Calendar hours begin at full hours of the wall
+//     clock. In Kathmandu (+5:45) that is minute 15 in UTC. Calendar hours have 3600 s, too, with one exception. A
+//     zone's offset may change by a part of an hour (Lord Howe: 30 minutes, twice a year). Then the hour of the change
 //     lasts until the next full hour.
 //  6. Anchors have microsecond precision, as in PostgreSQL. Further digits are cut off.
 //  7. With the interval once, the only period is [anchor instant, Forever), for both kinds of anchor.

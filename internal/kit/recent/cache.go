@@ -12,9 +12,9 @@ type Cache[K comparable, V any] struct {
 	len     atomic.Int64
 }
 
-// NewCache returns a Cache for up to `most` entries, at least one. It calls the function `dropped` with each value
-// that leaves the Cache: because its key gets another value, because a new entry needs room, or because its key is
-// removed. The function `dropped` may be nil. It must not call the Cache.
+// NewCache returns a Cache for up to `most` entries, at least one. It calls the function `dropped` with each value that
+// leaves the Cache. A value leaves if its key gets another value, if a new entry needs room, or if its key is removed.
+// The function `dropped` may be nil. It must not call the Cache.
 func NewCache[K comparable, V any](most int, dropped func(V)) *Cache[K, V] {
 	c := &Cache[K, V]{entries: New[K, V](most)}
 	c.entries.dropped = dropped

@@ -58,7 +58,7 @@ func (p Pattern) Match(route string) bool {
 	if route == "" || !strings.HasPrefix(route, p.text[:p.literal]) {
 		return false
 	}
-	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // cheap: patterns that begin alike rarely end alike
+	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // cheap: patterns with the same beginning rarely have the same end
 		return false
 	}
 	at, in := p.literal, p.literal // positions in the pattern and in the route
@@ -89,9 +89,9 @@ func (p Pattern) Sample() string {
 	return strings.ReplaceAll(p.text, "*", "x")
 }
 
-// Compare orders patterns so that the most specific comes first: patterns without wildcards, then patterns with a
-// longer text before the first wildcard, then longer patterns. A final ** does not count for the length. The pattern
-// that matches everything is last. Compare returns 0 for patterns of equal precedence.
+// Compare orders patterns so that the most specific comes first. Patterns without wildcards come first. Then patterns
+// with a longer text before the first wildcard come first, and then longer patterns. A final ** does not count for the
+// length. The pattern that matches everything is last. Compare returns 0 for patterns of equal precedence.
 func (p Pattern) Compare(o Pattern) int {
 	first := func(is bool) int {
 		if is {

@@ -46,8 +46,8 @@ var onlyIn = map[string][]string{
 
 var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 
-// pure matches the files that make decisions without input or output: the operations of the ledger, the order in
-// which grants are used, the calendars and the arithmetic of buckets. Tests can cover all their cases, because the
+// pure matches the files that make decisions without input or output. These are the operations of the ledger, the order
+// in which grants are used, the calendars and the arithmetic of buckets. Tests can cover all their cases, because the
 // results of such a file depend on its arguments only.
 var pure = regexp.MustCompile(`^internal/((kit/bound|ledger|kit/period|kit/price|ratelimit/rule)/\w+|gate/balances/policy|` +
 	`ratelimit/(lease_id|vector|workbench|replica/membership|replica/shares))\.go$`)

@@ -11,6 +11,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 const root = "../../.."
@@ -18,17 +20,14 @@ const root = "../../.."
 // The table of features names only tests that exist, for each supported feature of the Go client.
 func TestFeatures_OfGo_NameTestsThatExist(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(filepath.Join(root, "client/features.json"))
-	require.NoError(t, err)
+	raw := testenv.Must(t).Get(os.ReadFile(filepath.Join(root, "client/features.json")))
 	var f features
 	require.NoError(t, json.Unmarshal(raw, &f))
 	declared := map[string]bool{}
 	for _, pkg := range []string{"client", "lab/e2e"} {
-		files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
-		require.NoError(t, err)
+		files := testenv.Must(t).Get(filepath.Glob(filepath.Join(root, pkg, "*_test.go")))
 		for _, name := range files {
-			text, err := os.ReadFile(name)
-			require.NoError(t, err)
+			text := testenv.Must(t).Get(os.ReadFile(name))
 			for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
 				declared[pkg+"/"+string(m[1])] = true
 			}
@@ -45,8 +44,7 @@ func TestFeatures_OfGo_NameTestsThatExist(t *testing.T) {
 
 func TestTable_Repository_IsUpToDate(t *testing.T) {
 	t.Parallel()
-	want, err := tableOf(root)
-	require.NoError(t, err)
+	want := testenv.Must(t).Get(tableOf(root))
 	got, err := os.ReadFile(filepath.Join(root, "docs/sdks.md"))
 	assert.True(t, err == nil && string(got) == string(want), "docs/sdks.md is out of date (%v): make generate", err)
 }
@@ -71,10 +69,8 @@ func TestOperations_OfTheContract_EachHasAMethod(t *testing.T) {
 	t.Parallel()
 	contract, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "internal/httpapi/reference/openapi.yaml"))
 	require.NoError(t, err)
-	all, err := readOperations(contract)
-	require.NoError(t, err)
-	want, err := methodsOf(all, codesOf(contract))
-	require.NoError(t, err)
+	all := testenv.Must(t).Get(readOperations(contract))
+	want := testenv.Must(t).Get(methodsOf(all, codesOf(contract)))
 	got, err := os.ReadFile(filepath.Join(root, "client/operations.gen.go"))
 	assert.True(t, err == nil && string(got) == string(want),
 		"client/operations.gen.go is out of date (%v): make generate", err)

@@ -85,7 +85,7 @@ func (s *story) play(ctx context.Context) error {
 }
 
 // passMeeting advances the clock, but not beyond the present. If acme asks for too much within that time, passMeeting
-// first advances the clock to that instant, sends acme's request, and then advances the clock by the rest.
+// first advances the clock to that instant. It then sends acme's request, and advances the clock by the rest.
 func (s *story) passMeeting(ctx context.Context, by time.Duration) error {
 	by = min(by, s.behind) // after an interruption, the story may continue between two hours
 	until := (time.Until(s.tooMuch) + s.behind).Round(time.Second)

@@ -54,8 +54,8 @@ func (p *Postgres) Backup(ctx context.Context, name string) (string, error) {
 	return to, nil
 }
 
-// besides finds a program next to the server's binary: in p.bin.Dir or, if the binary there is a link, in the
-// directory of the real binary.
+// besides finds a program next to the server's binary. It searches p.bin.Dir. If the binary there is a link, it also
+// searches the directory of the real binary.
 func (p *Postgres) besides(program string) (string, error) {
 	server, err := filepath.EvalSymlinks(filepath.Join(p.bin.Dir, "postgres"))
 	if err != nil {

@@ -76,7 +76,7 @@ func StartCitus(ctx context.Context, cfg CitusConfig) (_ *Citus, err error) {
 }
 
 // setPassword sets the superuser's password on this node. When Citus adds a node, it sets the passwords of the node's
-// roles to those of the coordinator, so the nodes have the same password from the start.
+// roles to those of the coordinator. So the nodes have the same password from the start.
 func (p *Postgres) setPassword(ctx context.Context, password string) error {
 	if err := p.exec(ctx, "ALTER ROLE "+Superuser+" PASSWORD '"+password+"'"); err != nil {
 		return fmt.Errorf("set the password of a node: %w", err)
@@ -126,24 +126,24 @@ func (c *Citus) MakeDatabase(ctx context.Context, name string) error {
 // CloseTemplate ends the connections to a database on all nodes and forbids new connections. CopyDatabase can only
 // copy a database without connections.
 func (c *Citus) CloseTemplate(ctx context.Context, name string) error {
-	for _, n := range c.Nodes() {
-		if err := n.exec(ctx, "ALTER DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH ALLOW_CONNECTIONS false"); err != nil {
-			return fmt.Errorf("close the template: %w", err)
-		}
-	}
-	for _, n := range c.Nodes() {
-		if err := n.exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'"); err != nil {
-			return fmt.Errorf("close the template: %w", err)
-		}
-	}
-	return nil
+	return c.execAll(ctx, "close the template",
+		"ALTER DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH ALLOW_CONNECTIONS false",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
 }
 
 // CopyDatabase copies a closed database on each node, with its shards and Citus' metadata.
 func (c *Citus) CopyDatabase(ctx context.Context, name, template string) error {
-	for _, n := range c.Nodes() {
-		if err := n.exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{template}.Sanitize()); err != nil {
-			return fmt.Errorf("copy database: %w", err)
+	return c.execAll(ctx, "copy database",
+		"CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{template}.Sanitize())
+}
+
+// execAll executes each statement on all nodes before the next statement. Its error begins with the text `what`.
+func (c *Citus) execAll(ctx context.Context, what string, statements ...string) error {
+	for _, sql := range statements {
+		for _, n := range c.Nodes() {
+			if err := n.exec(ctx, sql); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
 		}
 	}
 	return nil

@@ -22,8 +22,8 @@
 // # Where the data lies
 //
 // The data is in Dir if the run user can enter Dir. If only root can enter a parent of Dir, for example /root or a
-// directory of mktemp -d, the run user cannot enter Dir. Then the data is in a stand-in: a directory in StandInRoot
-// whose name is derived from Dir's absolute path, so that the next start finds it. The file Dir + ".path" contains the
+// directory of mktemp -d, the run user cannot enter Dir. Then the data is in a stand-in, a directory in StandInRoot.
+// Its name is derived from Dir's absolute path, so the next start finds it. The file Dir + ".path" contains the
 // stand-in's path.
 //
 // # Clock, concurrency, failure

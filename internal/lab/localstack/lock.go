@@ -61,8 +61,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// unlockFile releases the lock on f and closes f. Close alone is not enough. A child that this process starts at the
-// same time has f open between its fork and its exec, and holds the lock until the exec.
+// unlockFile releases the lock on f and closes f. Close alone is not enough. This process may start a child at the same
+// time. The child has f open between its fork and its exec, and holds the lock until the exec.
 func unlockFile(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Between its fork and its exec, a child of this process has the lock file open. Without an explicit unlock, a
-// stopped server could not start again during that time: its directory would seem to be in use by another quotasvc
-// dev.
+// Between its fork and its exec, a child of this process has the lock file open. Without an explicit unlock, a stopped
+// server could not start again during that time. Its directory would seem to be in use by another quotasvc dev.
 func TestLock_FileOpenInChild_ReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,8 +16,8 @@ import (
 )
 
 // helperDir is the name of an environment variable that contains a directory. If the variable is set, the test binary
-// starts servers in this directory, prints their pids and waits until it is killed. helperCache is the name of the
-// environment variable that contains the durableCache of these servers.
+// starts servers in this directory and prints their pids. Then it waits until it is killed. helperCache is the name of
+// the environment variable that contains the durableCache of these servers.
 const (
 	helperDir   = "LOCALSTACK_TEST_HELPER_DIR"
 	helperCache = "LOCALSTACK_TEST_HELPER_CACHE"

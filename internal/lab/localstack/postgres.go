@@ -1,6 +1,7 @@
 package localstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,10 +53,7 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	p := &Postgres{cfg: cfg}
 	p.Server = Server{name: "PostgreSQL", port: cfg.Port, stopSignal: syscall.SIGINT, startProc: p.start, log: orDiscard(cfg.Log)}
 	p.afterKill = func() { removeSharedMemory(p.dataDir()) }
-	search := SystemSearch()
-	if cfg.Search != nil {
-		search = *cfg.Search
-	}
+	search := *cmp.Or(cfg.Search, new(SystemSearch()))
 	var err error
 	if p.bin, err = search.Postgres(ctx, 0); err != nil {
 		return nil, err

@@ -141,8 +141,8 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// kill ends the child and the child's own children at once, and waits until they are reaped. If kill did not end its
-// children, a busy PostgreSQL backend would outlive its postmaster, and the next start would find the shared memory
+// kill ends the child and the child's own children at once, and waits until they are reaped. If kill did not end the
+// children, a busy PostgreSQL backend would continue after its postmaster. The next start would find the shared memory
 // in use.
 func (p *process) kill(ctx context.Context) error {
 	if p.exited() {
@@ -151,13 +151,7 @@ func (p *process) kill(ctx context.Context) error {
 	// A stopped process cannot create further children while its children are listed.
 	err := p.signal(syscall.SIGSTOP)
 	children := childrenOf(p.pid)
-	err = errors.Join(err, p.signal(syscall.SIGKILL))
-	for _, pid := range children {
-		if e := syscall.Kill(pid, syscall.SIGKILL); e != nil && !errors.Is(e, syscall.ESRCH) {
-			err = errors.Join(err, fmt.Errorf("kill pid %d: %w", pid, e))
-		}
-	}
-	if err != nil {
+	if err := errors.Join(err, p.signal(syscall.SIGKILL), signalAll(children, syscall.SIGKILL)); err != nil {
 		return err
 	}
 	if err := p.wait(ctx); err != nil {

@@ -1,6 +1,7 @@
 package localstack
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -53,17 +54,14 @@ type Redis struct {
 	wasReady bool // the server was ready before: its ports are fixed, and a Sentinel keeps its configuration
 }
 
-// StartRedis starts a server in cfg.Dir and returns when it answers. Unlike PostgreSQL, Redis runs as the caller,
-// even if the caller is root, because Redis reads only its own directory, listens only on loopback and requires a
-// password. The errors of StartRedis include *MissingError, *InUseError and *PortTakenError.
+// StartRedis starts a server in cfg.Dir and returns when it answers. Unlike PostgreSQL, Redis runs as the caller, even
+// if the caller is root. This is safe, because Redis reads only its own directory, listens only on loopback and
+// requires a password. The errors of StartRedis include *MissingError, *InUseError and *PortTakenError.
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
 	r := &Redis{cfg: cfg}
 	r.Server = Server{name: "Redis", port: cfg.Port, stopSignal: syscall.SIGTERM, startProc: r.start, log: orDiscard(cfg.Log)}
 	r.afterKill = func() {} // a killed Redis leaves nothing outside its directory
-	search := SystemSearch()
-	if cfg.Search != nil {
-		search = *cfg.Search
-	}
+	search := *cmp.Or(cfg.Search, new(SystemSearch()))
 	var err error
 	if r.bin, err = search.Redis(); err != nil {
 		return nil, err

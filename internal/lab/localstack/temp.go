@@ -62,9 +62,9 @@ func tempDirIn(ctx context.Context, root, prefix string, u runUser, bin Postgres
 	return dir, nil
 }
 
-// RemoveStale removes the directories that killed processes have left. It removes a directory that TempDir has
-// created with this prefix if the directory is older than staleAfter and no server in it holds a lock. RemoveStale
-// ignores errors, for example errors about another user's directories.
+// RemoveStale removes the directories that killed processes have left. It looks at the directories that TempDir has
+// created with this prefix. It removes a directory that is older than staleAfter if no server in it holds a lock.
+// RemoveStale ignores errors, for example errors about another user's directories.
 func RemoveStale(prefix string) {
 	for _, root := range tempRoots() {
 		// Glob's only error is a malformed pattern.

@@ -36,10 +36,8 @@ func NewAuthority(t testing.TB) *Authority {
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	a.key = newKey(t)
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
-	require.NoError(t, err, "testenv")
-	a.cert, err = x509.ParseCertificate(der)
-	require.NoError(t, err, "testenv")
+	der := Must(t).Get(x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key))
+	a.cert = Must(t).Get(x509.ParseCertificate(der))
 	a.Pool.AddCert(a.cert)
 	writePEM(t, a.File, "CERTIFICATE", der)
 	return a
@@ -55,19 +53,15 @@ func (a *Authority) Issue(t testing.TB, certFile, keyFile string) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	key := newKey(t)
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	require.NoError(t, err, "testenv")
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err, "testenv")
+	der := Must(t).Get(x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key))
+	private := Must(t).Get(x509.MarshalPKCS8PrivateKey(key))
 	writePEM(t, keyFile, "PRIVATE KEY", private)
 	writePEM(t, certFile, "CERTIFICATE", der)
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err, "testenv")
-	return key
+	return Must(t).Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 }
 
 func writePEM(t testing.TB, file, kind string, der []byte) {

@@ -74,13 +74,11 @@ func CitusPrivate(t testing.TB) *CitusServer {
 		t.Fatal("testenv: ", err)
 	}
 	StopAtEnd(t, stop)
-	u, err := url.Parse(c.Coordinator.URL())
-	require.NoError(t, err, "testenv")
+	u := Must(t).Get(url.Parse(c.Coordinator.URL()))
 	u.Path = "/citus"
 	require.NoError(t, errors.Join(c.MakeDatabase(ctx, "citus"), prepareCitus(ctx, u.String())), "testenv")
 	server := func(name string, p *localstack.Postgres) *PostgresServer {
-		at, err := url.Parse(p.URL())
-		require.NoError(t, err, "testenv")
+		at := Must(t).Get(url.Parse(p.URL()))
 		at.Path = "/citus"
 		return &PostgresServer{control: control{t, name, &p.Server}, URL: at.String()}
 	}
@@ -94,12 +92,9 @@ func CitusPrivate(t testing.TB) *CitusServer {
 // prepareCitus applies all migrations to a database with the extension, distributes its tables, and creates the roles.
 func prepareCitus(ctx context.Context, databaseURL string) error {
 	err := migrateThen(ctx, databaseURL, func() error {
-		conn, err := pgx.Connect(ctx, databaseURL)
-		if err != nil {
-			return fmt.Errorf("connect: %w", err)
-		}
-		defer conn.Close(ctx)
-		return citus.Distribute(ctx, conn, shardGroups, slog.New(slog.DiscardHandler))
+		return connected(ctx, databaseURL, func(conn *pgx.Conn) error {
+			return citus.Distribute(ctx, conn, shardGroups, slog.New(slog.DiscardHandler))
+		})
 	})
 	return errors.Join(err, makeServiceLoginAt(ctx, databaseURL), letRolesLogIn(ctx, databaseURL))
 }
@@ -108,38 +103,32 @@ func prepareCitus(ctx context.Context, databaseURL string) error {
 // interval, because the result depends on the session's time zone. In tests that zone is always UTC. easeUpdates is
 // not applied to the cluster of CitusPrivate, so there Citus would refuse such a statement of the service.
 func easeUpdates(ctx context.Context, databaseURL string) error {
-	conn, err := pgx.Connect(ctx, databaseURL)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	defer conn.Close(ctx)
-	for _, function := range []string{
-		"timestamptz_mi_interval(timestamptz, interval)", "timestamptz_pl_interval(timestamptz, interval)",
-		"timestamptz_in(cstring, oid, integer)", "jsonb_build_object(VARIADIC \"any\")", "to_jsonb(anyelement)",
-	} {
-		if _, err := conn.Exec(ctx, "ALTER FUNCTION pg_catalog."+function+" IMMUTABLE"); err != nil {
-			return fmt.Errorf("ease updates by hand: %w", err)
+	return connected(ctx, databaseURL, func(conn *pgx.Conn) error {
+		for _, function := range []string{
+			"timestamptz_mi_interval(timestamptz, interval)", "timestamptz_pl_interval(timestamptz, interval)",
+			"timestamptz_in(cstring, oid, integer)", "jsonb_build_object(VARIADIC \"any\")", "to_jsonb(anyelement)",
+		} {
+			if _, err := conn.Exec(ctx, "ALTER FUNCTION pg_catalog."+function+" IMMUTABLE"); err != nil {
+				return fmt.Errorf("ease updates by hand: %w", err)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // letRolesLogIn gives the roles the password with which the nodes log in. A node copies shards from another node as
 // the owner of the tables. The coordinator reads from the nodes as the role of the session. In tests that role may be
 // the reader or the service.
 func letRolesLogIn(ctx context.Context, databaseURL string) error {
-	conn, err := pgx.Connect(ctx, databaseURL)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	defer conn.Close(ctx)
-	password := strings.ReplaceAll(conn.Config().Password, "'", "''")
-	for _, role := range []string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole} {
-		if _, err := conn.Exec(ctx, "ALTER ROLE "+role+" LOGIN PASSWORD '"+password+"'"); err != nil {
-			return fmt.Errorf("let the role %s log in: %w", role, err)
+	return connected(ctx, databaseURL, func(conn *pgx.Conn) error {
+		password := strings.ReplaceAll(conn.Config().Password, "'", "''")
+		for _, role := range []string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole} {
+			if _, err := conn.Exec(ctx, "ALTER ROLE "+role+" LOGIN PASSWORD '"+password+"'"); err != nil {
+				return fmt.Errorf("let the role %s log in: %w", role, err)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // localCitus starts a private Citus cluster from local binaries, as localPostgres starts one server.

@@ -27,9 +27,9 @@ func MoveClock(t testing.TB, databaseURL string) *DatabaseClock {
 	if OnCitus() {
 		c.nodes = nodesOf(t, databaseURL)
 	}
-	// Each node has its own table moved.clock, which Citus does not manage, because a statement that a node executes
-	// for another node must not query other nodes. Citus forwards pg_catalog.clock_timestamp() without its schema. On
-	// the node, that call would be a call of moved.clock_timestamp(). So the function uses timeofday.
+	// Each node has its own table moved.clock, which Citus does not manage. The reason is that a statement must not
+	// query other nodes if a node executes it for another node. Citus forwards pg_catalog.clock_timestamp() without its
+	// schema. On the node, that call would be a call of moved.clock_timestamp(). So the function uses timeofday.
 	c.exec(`CREATE SCHEMA moved;
 		CREATE TABLE moved.clock (ahead interval NOT NULL);
 		INSERT INTO moved.clock VALUES ('0');

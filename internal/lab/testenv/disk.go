@@ -91,10 +91,8 @@ func (d *SmallDisk) run(sql string) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
-	db, err := pgx.Connect(ctx, d.url)
-	if err == nil {
-		_, err = db.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
-		_ = db.Close(ctx) // the statement has been executed
-	}
-	check(d.t, "change what is stored", err)
+	check(d.t, "change what is stored", connected(ctx, d.url, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+		return err
+	}))
 }

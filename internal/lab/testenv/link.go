@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 // Link is a network connection between clients and a server that can be slow or interrupted. During a Cut, connections
@@ -40,8 +38,7 @@ func NewLink(t testing.TB, server string) *Link {
 // it waits until serve has returned for all open connections.
 func acceptAll(t testing.TB, serve func(client net.Conn)) (address string) {
 	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	ln := Must(t).Get((&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0"))
 	var all sync.WaitGroup
 	t.Cleanup(func() {
 		_ = ln.Close()
@@ -62,8 +59,7 @@ func acceptAll(t testing.TB, serve func(client net.Conn)) (address string) {
 // NewLinkTo starts a link to the server of a URL. It returns the same URL with the address of the link.
 func NewLinkTo(t testing.TB, server string) (*Link, string) {
 	t.Helper()
-	u, err := url.Parse(server)
-	require.NoError(t, err)
+	u := Must(t).Get(url.Parse(server))
 	l := NewLink(t, u.Host)
 	u.Host = l.Addr
 	return l, u.String()

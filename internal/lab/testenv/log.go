@@ -28,6 +28,16 @@ func (l *Log) String() string {
 // Lines returns the lines that were written.
 func (l *Log) Lines() []string { return strings.Split(strings.TrimSpace(l.String()), "\n") }
 
+// Count returns the number of lines that contain text.
+func (l *Log) Count(text string) (n int) {
+	for _, line := range l.Lines() {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
 // With returns the first line that contains text, or the empty string.
 func (l *Log) With(text string) string {
 	for _, line := range l.Lines() {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -19,7 +20,7 @@ const (
 	// stopTimeout is the time limit for stopping all shared servers.
 	stopTimeout = Patience
 
-	// opTimeout is the time limit of one administrative operation, for example the copy of a database, or the wait
+	// opTimeout is the time limit of one administrative operation. Examples are the copy of a database, and the wait
 	// until another process has created the template.
 	opTimeout = Patience
 )
@@ -53,6 +54,20 @@ var shared = newEnv(systemSource())
 func Main(m *testing.M, options ...goleak.Option) {
 	os.Exit(shared.run(m.Run, options))
 }
+
+// MainWithRedis is Main for a package whose tests create Redis clients and stop Redis. These clients log no outage.
+func MainWithRedis(m *testing.M) {
+	redis.SetLogger(noLog{}) // go-redis has one logger for all clients
+	// A client that could not connect tries again after a second. Only then does its goroutine notice that the client
+	// was closed, so the leak check ignores this goroutine.
+	Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+// noLog is a logger of go-redis that drops its lines.
+type noLog struct{}
+
+// Printf implements the logger of go-redis.
+func (noLog) Printf(context.Context, string, ...any) {}
 
 // run does the work of Main and returns the exit status.
 func (e *env) run(tests func() int, options []goleak.Option) int {

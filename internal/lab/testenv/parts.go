@@ -2,8 +2,10 @@ package testenv
 
 import (
 	"context"
+	"io"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -15,10 +17,24 @@ import (
 // Pool returns connections to a database. They are closed when the test ends.
 func Pool(t testing.TB, databaseURL string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), databaseURL)
-	require.NoError(t, err)
+	pool := Must(t).Get(pgxpool.New(t.Context(), databaseURL))
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// Connect returns a connection to a database. It is closed when the test ends.
+func Connect(t testing.TB, databaseURL string) *pgx.Conn {
+	t.Helper()
+	conn := Must(t).Get(pgx.Connect(t.Context(), databaseURL))
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// CloseAtEnd closes c when the test ends, and returns c. It ignores an error of Close, because the test may have ended
+// the connection.
+func CloseAtEnd[C io.Closer](t testing.TB, c C) C {
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // Store returns a store that uses the connections of pool. No test reaches its time limit.

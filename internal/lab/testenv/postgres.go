@@ -135,13 +135,10 @@ func (p *postgresEnv) urlOf(name string) string {
 
 // exec runs one statement on the maintenance database.
 func (p *postgresEnv) exec(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, p.base.String())
-	if err != nil {
+	return connected(ctx, p.base.String(), func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, sql)
 		return err
-	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, sql)
-	return err
+	})
 }
 
 // create creates a database as a copy of template. If template is empty, it copies

@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -12,18 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// connect opens a connection that closes when the test ends.
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		// Dropping the database may already have ended the session.
-		_ = conn.Close(context.Background())
-	})
-	return conn
-}
-
 func scan[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) T {
 	t.Helper()
 	var v T
@@ -33,7 +20,7 @@ func scan[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) T {
 
 func TestPostgres_Database_FullyMigrated(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, Postgres(t))
+	conn := Connect(t, Postgres(t))
 	assert.NotZero(t, scan[int](t, conn, "SELECT count(*) FROM goose_db_version WHERE version_id > 0 AND is_applied"),
 		"no migration is recorded as applied")
 	assert.True(t, scan[bool](t, conn, "SELECT to_regclass('balances') IS NOT NULL"), "the table balances is missing")
@@ -41,7 +28,7 @@ func TestPostgres_Database_FullyMigrated(t *testing.T) {
 
 func TestPostgresEmpty_Database_NoTables(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, PostgresEmpty(t))
+	conn := Connect(t, PostgresEmpty(t))
 	const tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
 	assert.Zero(t, scan[int](t, conn, tables), "tables, want none")
 }
@@ -49,18 +36,16 @@ func TestPostgresEmpty_Database_NoTables(t *testing.T) {
 func TestPostgres_Database_ByteOrderUTF8AndUTC(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
-	admin := connect(t, server.URL)
+	admin := Connect(t, server.URL)
 	// ALTER ROLE ALL imitates a server with another time zone. A configuration file would have no effect, because the
 	// command line of the server sets the time zone.
-	_, err := admin.Exec(t.Context(), "ALTER ROLE ALL SET timezone TO 'Asia/Tokyo'")
-	require.NoError(t, err)
-	foreign, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
-	require.NoError(t, err)
+	Must(t).Get(admin.Exec(t.Context(), "ALTER ROLE ALL SET timezone TO 'Asia/Tokyo'"))
+	foreign := Must(t).Get(newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL}))
 	require.NoError(t, foreign.create(t.Context(), "abroad", ""))
 	for name, url := range map[string]string{
 		"migrated": Postgres(t), "empty": PostgresEmpty(t), "on a foreign server": foreign.urlOf("abroad"),
 	} {
-		conn := connect(t, url)
+		conn := Connect(t, url)
 		assert.True(t, scan[bool](t, conn, "SELECT 'B' < 'a' AND 'z' < 'ä'"), "%s: text is not ordered by byte", name)
 		assert.EqualValues(t, "UTF8", scan[string](t, conn, "SHOW server_encoding"), "%s: encoding", name)
 		assert.EqualValues(t, "UTC", scan[string](t, conn, "SHOW timezone"), "%s: time zone", name)
@@ -69,9 +54,8 @@ func TestPostgres_Database_ByteOrderUTF8AndUTC(t *testing.T) {
 
 func TestPostgres_TwoTests_SeparateDatabases(t *testing.T) {
 	t.Parallel()
-	a, b := connect(t, PostgresEmpty(t)), connect(t, PostgresEmpty(t))
-	_, err := a.Exec(t.Context(), "CREATE TABLE mine (n integer)")
-	require.NoError(t, err)
+	a, b := Connect(t, PostgresEmpty(t)), Connect(t, PostgresEmpty(t))
+	Must(t).Get(a.Exec(t.Context(), "CREATE TABLE mine (n integer)"))
 	assert.False(t, scan[bool](t, b, "SELECT to_regclass('mine') IS NOT NULL"),
 		"one test's table shows in the other's database")
 }
@@ -85,7 +69,7 @@ func TestPostgres_ConnectedAtEnd_StillDropped(t *testing.T) {
 		require.NoError(t, err)
 		name = conn.Config().Database
 	})
-	observer := connect(t, PostgresEmpty(t))
+	observer := Connect(t, PostgresEmpty(t))
 	assert.False(t, scan[bool](t, observer, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name),
 		"database %s is still there", name)
 }
@@ -113,7 +97,7 @@ func TestTemplate_ConcurrentProcesses_CreatedOnce(t *testing.T) {
 	for range cap(names) - 1 {
 		assert.Equal(t, first, <-names)
 	}
-	conn := connect(t, server.URL)
+	conn := Connect(t, server.URL)
 	const templates = "SELECT count(*) FROM pg_database WHERE starts_with(datname, $1)"
 	assert.Equal(t, 1, scan[int](t, conn, templates, templatePrefix), "templates")
 }
@@ -123,19 +107,16 @@ func TestTemplate_ConcurrentProcesses_CreatedOnce(t *testing.T) {
 func TestTemplate_Unfinished_CreatedAgain(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
-	p, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
-	require.NoError(t, err)
-	name, err := p.ensureTemplate(t.Context())
-	require.NoError(t, err)
+	p := Must(t).Get(newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL}))
+	name := Must(t).Get(p.ensureTemplate(t.Context()))
 	for _, sql := range []string{
 		"DROP DATABASE " + ident(name), "CREATE DATABASE " + ident(name),
 	} {
 		require.NoError(t, p.exec(t.Context(), sql))
 	}
-	_, err = p.ensureTemplate(t.Context())
-	require.NoError(t, err)
+	Must(t).Get(p.ensureTemplate(t.Context()))
 	require.NoError(t, p.create(t.Context(), "clone", name))
-	conn := connect(t, p.urlOf("clone"))
+	conn := Connect(t, p.urlOf("clone"))
 	assert.True(t, scan[bool](t, conn, "SELECT to_regclass('balances') IS NOT NULL"),
 		"the unfinished template was used")
 }
@@ -143,13 +124,11 @@ func TestTemplate_Unfinished_CreatedAgain(t *testing.T) {
 func TestPostgres_KilledRun_OldDatabasesDropped(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
-	conn := connect(t, server.URL)
+	conn := Connect(t, server.URL)
 	for _, name := range []string{"quotasvc_test_100_killed", "quotasvc_test_99999999_young", "quotasvc_test_somebodys"} {
-		_, err := conn.Exec(t.Context(), "CREATE DATABASE "+ident(name))
-		require.NoError(t, err)
+		Must(t).Get(conn.Exec(t.Context(), "CREATE DATABASE "+ident(name)))
 	}
-	_, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
-	require.NoError(t, err)
+	Must(t).Get(newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL}))
 	left := scan[[]string](t, conn, "SELECT array_agg(datname::text ORDER BY datname) FROM pg_database WHERE starts_with(datname, $1)", databasePrefix)
 	assert.EqualValues(t, "quotasvc_test_99999999_young quotasvc_test_somebodys", strings.Join(left, " "), "left")
 }
@@ -173,13 +152,11 @@ func TestTemplate_Name_ChangesWithMigrationsRolesAndMonth(t *testing.T) {
 		"next month":  {files("x"), "r", november.Add(time.Second)},
 		"split files": {fstest.MapFS{"00001_a.sql": {}, "00002_b.sql": {Data: []byte("xy")}}, "r", november},
 	} {
-		name, err := templateName(args.files, args.roles, args.now)
-		require.NoError(t, err)
+		name := Must(t).Get(templateName(args.files, args.roles, args.now))
 		other, ok := seen[name]
 		assert.False(t, ok, "%q and %q share the template %s", what, other, name)
 		seen[name] = what
 	}
-	again, err := templateName(files("x"), "r", november.Add(-29*24*time.Hour))
-	require.NoError(t, err)
+	again := Must(t).Get(templateName(files("x"), "r", november.Add(-29*24*time.Hour)))
 	assert.EqualValues(t, "base", seen[again], "the name changes within a month though no migration did")
 }

@@ -18,22 +18,21 @@ const frozenFor = 300 * time.Millisecond
 func TestPostgresPrivate_Kill_KeepsRowsAndURL(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
-	conn := connect(t, server.URL)
-	_, err := conn.Exec(t.Context(), "CREATE TABLE kept AS SELECT 42 AS n")
-	require.NoError(t, err)
+	conn := Connect(t, server.URL)
+	Must(t).Get(conn.Exec(t.Context(), "CREATE TABLE kept AS SELECT 42 AS n"))
 	server.Kill()
 	if c, err := pgx.Connect(t.Context(), server.URL); err == nil {
 		_ = c.Close(t.Context())
 		t.Fatal("a killed server accepts connections")
 	}
 	server.Start()
-	assert.Equal(t, 42, scan[int](t, connect(t, server.URL), "SELECT n FROM kept"))
+	assert.Equal(t, 42, scan[int](t, Connect(t, server.URL), "SELECT n FROM kept"))
 }
 
 func TestPostgresPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
-	conn := connect(t, server.URL)
+	conn := Connect(t, server.URL)
 	pid := scan[int](t, conn, "SELECT pg_backend_pid()")
 	server.Pause()
 	answered := make(chan int, 1)

@@ -26,9 +26,9 @@ const (
 	// leaseEvery is the interval at which a test tries to lease a database if all databases are in use.
 	leaseEvery = 50 * time.Millisecond
 
-	// Database 0 contains the registry: one lease key for each database in use, and the set of the databases that were
-	// empty at their first lease. A database that is not in this set may contain keys of other programs, and is never
-	// flushed.
+	// Database 0 contains the registry. It has one lease key for each database in use, and the set of the databases
+	// that were empty at their first lease. A database that is not in this set may contain keys of other programs, and
+	// is never flushed.
 	leaseKey = "quotasvc-testenv:lease:"
 	oursKey  = "quotasvc-testenv:ours"
 )

@@ -60,10 +60,8 @@ func TestRedis_ForeignKeys_NeverFlushed(t *testing.T) {
 	o.DB = 1
 	theirs := client(t, o)
 	set(t, theirs, "theirs")
-	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
-	require.NoError(t, err)
-	l, err := r.lease(t.Context())
-	require.NoError(t, err)
+	r := Must(t).Get(newRedisEnv(t.Context(), backend{url: server.URL}))
+	l := Must(t).Get(r.lease(t.Context()))
 	assert.True(t, l.database != 1, "a database with foreign keys was leased")
 	n, err := theirs.Exists(t.Context(), "theirs").Result()
 	assert.True(t, err == nil && n == 1, "their key is gone (%d, %v)", n, err)
@@ -72,18 +70,15 @@ func TestRedis_ForeignKeys_NeverFlushed(t *testing.T) {
 func TestRedis_KilledRun_DatabaseEmptyForNext(t *testing.T) {
 	t.Parallel()
 	server := RedisPrivate(t)
-	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
-	require.NoError(t, err)
+	r := Must(t).Get(newRedisEnv(t.Context(), backend{url: server.URL}))
 	r.databases = 2 // only database 1
-	_, err = r.lease(t.Context())
-	require.NoError(t, err)
+	Must(t).Get(r.lease(t.Context()))
 	o := server.Options()
 	o.DB = 1
 	set(t, client(t, o), "left behind")
 	// This has the effect of a killed run whose lease has expired.
 	require.NoError(t, client(t, server.Options()).Del(t.Context(), leaseKey+"1").Err())
-	_, err = r.lease(t.Context())
-	require.NoError(t, err)
+	Must(t).Get(r.lease(t.Context()))
 	n, err := client(t, o).DBSize(t.Context()).Result()
 	assert.True(t, err == nil && n == 0, "the database still holds %d keys (%v)", n, err)
 }
@@ -91,8 +86,7 @@ func TestRedis_KilledRun_DatabaseEmptyForNext(t *testing.T) {
 func TestRedis_AllDatabasesTaken_Waits(t *testing.T) {
 	t.Parallel()
 	server := RedisPrivate(t)
-	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
-	require.NoError(t, err)
+	r := Must(t).Get(newRedisEnv(t.Context(), backend{url: server.URL}))
 	r.databases = 2 // only database 1
 	first, err := r.lease(t.Context())
 	require.NoError(t, err)

@@ -2,9 +2,9 @@ package testenv
 
 import "fmt"
 
-// Rewind returns the statements that move rows of tenants into the past by $2, as if time had passed. condition selects
-// the tenants, and has the parameter $1. The statements do not move balances without an open period, because such
-// balances have no instants. The caller must execute Rewound afterwards.
+// Rewind returns the statements that move rows of tenants into the past by $2, as if time had passed. The condition
+// selects the tenants. It has the parameter $1. The statements do not move balances without an open period, because
+// such balances have no instants. The caller must execute Rewound afterwards.
 func Rewind(condition string) []string {
 	return []string{
 		`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval, ` +

@@ -42,8 +42,7 @@ func AsService(databaseURL string) string {
 // AsSuperuser returns the URL of the same database with the superuser's role. databaseURL is a URL of PostgresService.
 func AsSuperuser(t testing.TB, databaseURL string) string {
 	t.Helper()
-	u, err := url.Parse(databaseURL)
-	require.NoError(t, err, "testenv")
+	u := Must(t).Get(url.Parse(databaseURL))
 	p, err := shared.postgres.get()
 	require.NoError(t, err, "testenv: PostgreSQL")
 	u.User = p.base.User
@@ -71,10 +70,15 @@ func makeServiceLogin(ctx context.Context, conn *pgx.Conn) error {
 
 // makeServiceLoginAt calls makeServiceLogin with a new connection to databaseURL.
 func makeServiceLoginAt(ctx context.Context, databaseURL string) error {
+	return connected(ctx, databaseURL, func(conn *pgx.Conn) error { return makeServiceLogin(ctx, conn) })
+}
+
+// connected calls the function `do` with a new connection, and then closes the connection.
+func connected(ctx context.Context, databaseURL string, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Close(ctx)
-	return makeServiceLogin(ctx, conn)
+	return do(conn)
 }

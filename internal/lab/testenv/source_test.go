@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/quotasvc/quotasvc/internal/lab/localstack"
@@ -38,10 +37,8 @@ func nothingInstalled(t *testing.T) localstack.Search {
 // choose returns the PostgreSQL and the Redis that s finds.
 func choose(t *testing.T, s source) (postgres, redis backend) {
 	t.Helper()
-	postgres, err := s.postgres(t.Context())
-	require.NoError(t, err)
-	redis, err = s.redis(t.Context())
-	require.NoError(t, err)
+	postgres = Must(t).Get(s.postgres(t.Context()))
+	redis = Must(t).Get(s.redis(t.Context()))
 	for _, b := range []backend{postgres, redis} {
 		if b.stop != nil {
 			StopAtEnd(t, b.stop)
@@ -65,7 +62,7 @@ func TestSource_LocalBinaries_Second(t *testing.T) {
 	s.getenv, s.docker = noEnv, fakeContainers{}
 	p, r := choose(t, s)
 	assert.True(t, p.origin == fromBinaries && r.origin == fromBinaries, "%+v, %+v", p, r)
-	assert.True(t, scan[int](t, connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
+	assert.True(t, scan[int](t, Connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
 }
 
 func TestSource_NothingInstalled_ContainersThird(t *testing.T) {
@@ -107,12 +104,10 @@ func TestContainers_Engine_UsedOrAbsenceReported(t *testing.T) {
 		return
 	}
 	StopAtEnd(t, p.stop)
-	assert.True(t, scan[int](t, connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
-	r, err := dockerContainers{}.redis(ctx)
-	require.NoError(t, err)
+	assert.True(t, scan[int](t, Connect(t, p.url), "SELECT 1") == 1, "PostgreSQL does not answer")
+	r := Must(t).Get(dockerContainers{}.redis(ctx))
 	StopAtEnd(t, r.stop)
-	o, err := redis.ParseURL(r.url)
-	require.NoError(t, err)
+	o := Must(t).Get(redis.ParseURL(r.url))
 	assert.NoError(t, client(t, o).Ping(ctx).Err())
 }
 

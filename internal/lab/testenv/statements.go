@@ -1,13 +1,11 @@
 package testenv
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -16,9 +14,7 @@ import (
 // statement on the migrated schema, and the package's code must contain the name of each statement.
 func Statements(t testing.TB, sql map[string]string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), Postgres(t))
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(context.Background()) }()
+	conn := Connect(t, Postgres(t))
 	source := packageSource(t)
 	for name, statement := range sql {
 		_, err := conn.Prepare(t.Context(), name, statement)

@@ -19,12 +19,9 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	t.Parallel()
 	testenv.NotOnCitus(t, "rows of all shards are sorted there")
 	sql := namedsql.Must(namedsql.Plain, sqlFiles)
-	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
-	require.NoError(t, err)
-	defer func() { _ = db.Close(t.Context()) }()
+	db := testenv.Connect(t, testenv.Postgres(t))
 	// These are the settings of the verifier's connections.
-	_, err = db.Exec(t.Context(), "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off")
-	require.NoError(t, err)
+	testenv.Exec(t, db, "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off")
 	names, numbers := []string{"a", "b", "c"}, []int64{1, 2, 3}
 	rows, err := db.Query(t.Context(), "EXPLAIN "+sql["VerifyEntries"], pgx.QueryExecModeSimpleProtocol, names, names, names, numbers, numbers, time.Now())
 	require.NoError(t, err)
@@ -38,9 +35,7 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 // is already complete, so the read must return an error.
 func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
 	t.Parallel()
-	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
-	require.NoError(t, err)
-	defer func() { _ = db.Close(t.Context()) }()
+	db := testenv.Connect(t, testenv.Postgres(t))
 	for list, ok := range map[string]bool{"(1), (1), (3)": true, "(2), (1)": false} {
 		rows, err := db.Query(t.Context(), `SELECT k.n::bigint, 1::bigint, 'op', 1, date '2026-05-01', 'debit', now(), 'g', 'allowance', 1::bigint, 1::bigint, 0, NULL::bigint,
 			''::bytea, now(), NULL::timestamptz, '', NULL::text, NULL::text, NULL::text FROM (VALUES `+list+`) AS k (n)`)

@@ -40,9 +40,7 @@ func newBundle(t testing.TB) *bundle {
 	b.check(l.Start(t.Context()))
 	testenv.StopAtEnd(t, l.Stop)
 	b.Reader = b.reader(l, Config{})
-	b.db, err = pgx.Connect(t.Context(), b.url)
-	b.check(err)
-	t.Cleanup(func() { _ = b.db.Close(context.Background()) })
+	b.db = testenv.Connect(t, b.url)
 	return b
 }
 

@@ -42,10 +42,7 @@ func newStandOn(t *testing.T, url string) *stand {
 
 func (s *stand) connect() *pgx.Conn {
 	s.t.Helper()
-	conn, err := pgx.Connect(s.t.Context(), s.url)
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
+	return testenv.Connect(s.t, s.url)
 }
 
 func (s *stand) exec(sql string, args ...any) {

@@ -44,10 +44,7 @@ func newBundleOn(t testing.TB, url string, change ...func(*Config)) *bundle {
 // reconnect gives the test a new connection.
 func (b *bundle) reconnect() {
 	b.t.Helper()
-	db, err := pgx.Connect(b.t.Context(), b.url)
-	require.NoError(b.t, err)
-	b.t.Cleanup(func() { _ = db.Close(context.Background()) })
-	b.db = db
+	b.db = testenv.Connect(b.t, b.url)
 }
 
 // on returns a bundle that uses another instance.

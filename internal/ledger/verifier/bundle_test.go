@@ -44,10 +44,7 @@ func newBundle(t testing.TB) *bundle {
 	t.Helper()
 	b := &bundle{t: t, url: testenv.Postgres(t)}
 	b.moved = testenv.MoveClock(t, b.url)
-	db, err := pgx.Connect(t.Context(), b.url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = db.Close(context.Background()) })
-	b.db = db
+	b.db = testenv.Connect(t, b.url)
 	b.ledger = b.openLedger()
 	b.Verifier = b.open(nil)
 	return b

@@ -56,11 +56,9 @@ func newQuietBundle(t testing.TB, change ...func(*pace)) *bundle {
 
 func connect(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	cfg, err := pgxpool.ParseConfig(url)
-	require.NoError(t, err)
+	cfg := testenv.Must(t).Get(pgxpool.ParseConfig(url))
 	cfg.MaxConns = 8
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	require.NoError(t, err)
+	pool := testenv.Must(t).Get(pgxpool.NewWithConfig(t.Context(), cfg))
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -107,8 +105,7 @@ func anybody(*Webhook) error { return nil }
 
 func (b *bundle) deliveries(id, status string) []Delivery {
 	b.t.Helper()
-	list, err := b.Deliveries(b.t.Context(), id, DeliveryQuery{Status: status, Limit: 500}, anybody)
-	require.NoError(b.t, err)
+	list := testenv.Must(b.t).Get(b.Deliveries(b.t.Context(), id, DeliveryQuery{Status: status, Limit: 500}, anybody))
 	return list.Items
 }
 
@@ -141,9 +138,7 @@ type received struct {
 // verified reports whether the library of Standard Webhooks accepts the signature of the call with this secret.
 func (r *received) verified(t testing.TB, secret string) bool {
 	t.Helper()
-	v, err := standardwebhooks.NewWebhook(secret)
-	require.NoError(t, err)
-	return v.Verify(r.body, r.header) == nil
+	return testenv.Must(t).Get(standardwebhooks.NewWebhook(secret)).Verify(r.body, r.header) == nil
 }
 
 func (r *received) id() string { return r.header.Get("webhook-id") }

@@ -33,8 +33,7 @@ func schema(t *testing.T, pool *pgxpool.Pool) []string {
 		SELECT 'type ' || t.typname || ' ' || string_agg(e.enumlabel, ',' ORDER BY e.enumsortorder) FROM pg_type t JOIN pg_enum e ON e.enumtypid = t.oid
 		WHERE t.typname LIKE 'river%' GROUP BY t.typname`)
 	require.NoError(t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
+	lines := testenv.Must(t).Get(pgx.CollectRows(rows, pgx.RowTo[string]))
 	slices.Sort(lines)
 	return lines
 }
@@ -61,8 +60,7 @@ func TestMigration_RiversTables_AsItsOwnMigrationsMakeThem(t *testing.T) {
 			return err
 		}},
 	} {
-		m, err := rivermigrate.New(riverpgxv5.New(c.pool), nil)
-		require.NoError(t, err)
+		m := testenv.Must(t).Get(rivermigrate.New(riverpgxv5.New(c.pool), nil))
 		require.NoError(t, c.do(t.Context(), m))
 	}
 	assert.Equal(t, schema(t, own), schema(t, ours))

@@ -28,8 +28,8 @@ const (
 	// followEvery is the pause between two checks for webhooks that other instances have created or deleted.
 	followEvery = time.Second
 
-	// leavePatience bounds the wait for the running calls of one queue that is being closed. leaveTimeout bounds the
-	// wait for all such queues in one check, because new webhooks wait for the check.
+	// leavePatience bounds the wait for the running calls of one queue while the queue is closed. leaveTimeout bounds
+	// the wait for all such queues in one check, because new webhooks wait for the check.
 	leavePatience = 50 * time.Millisecond
 	leaveTimeout  = 500 * time.Millisecond
 

@@ -5,8 +5,8 @@
 //   - actor: the user or program that makes a change. It has the id and the name of a key. The actor Bootstrap is the
 //     admin key of the configuration. The actor Command is a command that works directly on the database, such as
 //     `quotasvc apply`.
-//   - line: the record of a change of one object: the actor, the object before and after the change, and the reason
-//     that the actor gave.
+//   - line: the record of a change of one object. It has the actor, the object before and after the change, and the
+//     reason that the actor gave.
 //
 // # Invariants
 //

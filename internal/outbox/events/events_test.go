@@ -57,11 +57,9 @@ func data(reasons ...string) (out []string) {
 func TestNumber_LateCommit_NotMissedByAReader(t *testing.T) {
 	t.Parallel()
 	pool := open(t)
-	slow, err := pool.Begin(t.Context())
-	require.NoError(t, err)
+	slow := testenv.Must(t).Get(pool.Begin(t.Context()))
 	record(t, slow, "acme", "first", time.Now())
-	fast, err := pool.Begin(t.Context())
-	require.NoError(t, err)
+	fast := testenv.Must(t).Get(pool.Begin(t.Context()))
 	record(t, fast, "acme", "second", time.Now())
 	require.NoError(t, fast.Commit(t.Context()))
 	if got, _, _ := listed(t, pool, Query{Limit: 10}); got != nil {

@@ -24,10 +24,10 @@ type listing struct {
 
 func (l *listing) read(row pgx.Row) error { return row.Scan(&l.to, &l.givenFrom, &l.givenTo) }
 
-// Number assigns positions to new committed events, the oldest first. It calls the function `each` with these events
-// in the same transaction. A second transaction makes the events visible in the list. Number returns the number of
-// events. The number is 0 if there are no new events, if another instance assigns positions, or if some of the most
-// recent positions are not visible yet.
+// Number assigns positions to new committed events, the oldest first. It calls the function `each` with these events in
+// the same transaction. A second transaction makes the events visible in the list. Number returns the number of events.
+// The number is 0 if there are no new events, or if another instance assigns positions. It is also 0 if some of the
+// most recent positions are not visible yet.
 func Number(ctx context.Context, pool *pgxpool.Pool, each func(context.Context, pgx.Tx, []Listed) error) (n int, err error) {
 	inTx := func(do func(pgx.Tx) error) error {
 		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, do); err != nil {

@@ -151,7 +151,7 @@ func TestHeartbeat_WithoutRedis_MinimumCounts(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	server.Kill()
-	var log lines
+	var log testenv.Log
 	client := productionClient(t, server.URL)
 	h := NewHeartbeat(storeOn(t, client), Config{Minimum: 5, Every: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	assert.Error(t, h.Start(t.Context()), "started with redis away, and did not say so")
@@ -163,11 +163,11 @@ func TestHeartbeat_WithoutRedis_MinimumCounts(t *testing.T) {
 	// There is only one replica, but the configured minimum is five.
 	r = h.Replicas()
 	assert.True(t, r.Count() == 5 && r.Live() == 1 && r.Portion(2, "key") == (rule.Portion{Tokens: 1, Holders: 2}) && r.Portion(50, "key") == (rule.Portion{Tokens: 10, Holders: 5}), r)
-	away, back := log.containing("heartbeats are not answered"), log.containing("heartbeats are answered again")
+	away, back := log.Count("heartbeats are not answered"), log.Count("heartbeats are answered again")
 	assert.True(t, away == 1 && back == 1, "%d lines say that nobody is heard, %d that they are again", away, back)
 	server.Kill()
 	assert.NoError(t, h.Stop(t.Context()), "no goodbye without redis")
-	assert.Equal(t, 1, log.containing("could not be removed"), "no line says that the goodbye was not heard")
+	assert.Equal(t, 1, log.Count("could not be removed"), "no line says that the goodbye was not heard")
 }
 
 // TestHeartbeat_ReplicasComeAndGo runs replicas from start to stop, with the heartbeats of their goroutines.
@@ -178,7 +178,7 @@ func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 	// A busy machine may freeze a replica for so long that its registration expires. The other replicas count it for
 	// another second (confirmBeats).
 	const every = 250 * time.Millisecond
-	var log lines
+	var log testenv.Log
 	var all []*Heartbeat
 	for range 4 {
 		cfg := Config{Every: every, Log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -212,7 +212,7 @@ func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 		n, err := direct.ZCard(t.Context(), replicasKey).Result()
 		return err == nil && n == 2
 	}, "both are back")
-	assert.Zero(t, log.containing("live=1 before=2"), "the number fell and rose again")
+	assert.Zero(t, log.Count("live=1 before=2"), "the number fell and rose again")
 }
 
 func TestHeartbeat_Cluster_OneKey(t *testing.T) {

@@ -45,8 +45,8 @@ func (r *Set) Live() int {
 	return 1 + len(r.others)
 }
 
-// Share returns the number of replicas that hold a share of a bucket with the given capacity, and the number of
-// tokens of the smallest share. Every replica holds a share, unless there are more replicas than tokens.
+// Share returns two numbers for a bucket with the given capacity: the replicas that hold a share of it, and the tokens
+// of the smallest share. Every replica holds a share, unless there are more replicas than tokens.
 func (r *Set) Share(capacity int64) (holders, tokens int64) {
 	n := int64(min(r.Count(), Max))
 	if r == nil || r.known {

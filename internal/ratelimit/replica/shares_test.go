@@ -56,8 +56,8 @@ func TestSet_Known_PortionsSumToTheCapacity(t *testing.T) {
 	})
 }
 
-// TestSet_HigherMinimum_NeverGivesMore: if every replica knows all live replicas, a higher minimum, or replicas that
-// no longer exist, can only reduce the capacity of the live replicas.
+// TestSet_HigherMinimum_NeverGivesMore: every replica knows all live replicas. Then a higher minimum can only reduce
+// the capacity of the live replicas. The same is true of replicas that no longer exist.
 func TestSet_HigherMinimum_NeverGivesMore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -89,8 +89,8 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 		e.LongestWait = r.Rate.Period
 		value = 7*(1+int(l.tokens+l.debt)) + bytesOf(short(l.length/1000))
 	}
-	// The TTL of a key is a second longer than the bucket needs, plus the time by which a bucket's time may be ahead
-	// of the clock. For a fixed window it is up to an eighth longer, because it is rounded up.
+	// The TTL of a key is the time that the bucket needs, plus a second. The time by which a bucket's time may be ahead
+	// of the clock is added as well. For a fixed window it is up to an eighth longer, because it is rounded up.
 	e.MaxTTL = e.LongestWait + maxAheadUS*time.Microsecond
 	if r.Kind == KindFixedWindow {
 		e.MaxTTL = Micros(roughly(e.MaxTTL.Microseconds()))

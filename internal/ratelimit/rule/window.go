@@ -73,7 +73,7 @@ func (w fixedWindow) Advance(s State, at Moment) Level {
 }
 
 // Refund implements Limit. It does not check the window's end. If the time of the charge is after the end, the clock
-// was set back after the charge, and the charge is counted in this window.
+// was set back after the charge. Then the charge is counted in this window.
 func (w fixedWindow) Refund(st Level, cost, at int64) Level {
 	if at == UnknownTime || at >= st.start {
 		st.Used = max(0, st.Used-cost)

@@ -22,8 +22,7 @@ func (b *bench) told() []string {
 	b.t.Helper()
 	rows, err := b.pool.Query(b.t.Context(), `SELECT concat_ws(' ', type, tenant_id, data->>'rule', data->>'minute', data->>'rejections', data->>'threshold') FROM events`)
 	require.NoError(b.t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(b.t, err)
+	lines := testenv.Must(b.t).Get(pgx.CollectRows(rows, pgx.RowTo[string]))
 	slices.Sort(lines)
 	return lines
 }

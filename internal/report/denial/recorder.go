@@ -59,8 +59,8 @@ type Config struct {
 	Login       *pgpool.Login                // sets user and password of new connections; nil: as in the URL
 	Every       time.Duration                // pause between flushes; 0: flushEvery
 
-	// RejectionsHigh is a threshold. If one limit refuses at least this number of requests of one tenant in one minute,
-	// events.RejectionsHigh is emitted, once per tenant, limit and hour. 0: never.
+	// RejectionsHigh is a threshold. events.RejectionsHigh is emitted if one limit refuses at least this number of
+	// requests of one tenant in one minute. It is emitted once per tenant, limit and hour. 0: never.
 	RejectionsHigh int64
 }
 

@@ -55,9 +55,7 @@ func (b *bench) open() *Recorder {
 	b.t.Helper()
 	r, err := Open(b.t.Context(), Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Clock: systemClock{}})
 	require.NoError(b.t, err)
-	b.t.Cleanup(func() {
-		assert.NoError(b.t, r.Stop(context.Background()))
-	})
+	testenv.StopAtEnd(b.t, r.Stop)
 	return r
 }
 
@@ -83,9 +81,7 @@ func (b *bench) read(q Query) List {
 	if q.Limit == 0 {
 		q.Limit = 500
 	}
-	list, err := Read(b.t.Context(), b.reader, time.Now(), q)
-	require.NoError(b.t, err)
-	return list
+	return testenv.Must(b.t).Get(Read(b.t.Context(), b.reader, time.Now(), q))
 }
 
 func refusal(tenant string, at time.Time, i int) *Denial {
@@ -222,12 +218,10 @@ func TestRecorder_PostgresAway_KeptInMemory(t *testing.T) {
 func TestMaintain_Weeks_MadeAndDropped(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "acme")
-	conn, err := b.pool.Acquire(t.Context())
-	require.NoError(t, err)
+	conn := testenv.Must(t).Get(b.pool.Acquire(t.Context()))
 	defer conn.Release()
 	weeks := func() []string {
-		all, err := countsTable.partitions(t.Context(), conn.Conn())
-		require.NoError(t, err)
+		all := testenv.Must(t).Get(countsTable.partitions(t.Context(), conn.Conn()))
 		var names []string
 		for _, p := range all {
 			names = append(names, p.name)
@@ -277,9 +271,7 @@ func TestMaintain_OldExplanations_Forgotten(t *testing.T) {
 
 func mustPartitions(t *testing.T, conn *pgxpool.Conn) []partition {
 	t.Helper()
-	all, err := countsTable.partitions(t.Context(), conn.Conn())
-	require.NoError(t, err)
-	return all
+	return testenv.Must(t).Get(countsTable.partitions(t.Context(), conn.Conn()))
 }
 
 // A list has at most CountsMax counts. If there are more, the list names the first minute from which the counts are

@@ -3,8 +3,8 @@
 //
 // # Terms
 //
-//   - standing: the state of a tenant's own balance of a meter, as used units (net of refunds) and remaining units
-//     (including top-ups). percent is 100 * used / (used + remaining), rounded down.
+//   - standing: the state of a tenant's own balance of a meter. It has the used units without refunded ones, and the
+//     remaining units with top-ups. percent is 100 * used / (used + remaining), rounded down.
 //   - near: a standing with at least the given percent. A balance with no used and no remaining units is not near.
 //   - candidate: a balance that is near according to its stored row, or that has a due change. The ledger computes
 //     the values in the list.
@@ -18,7 +18,7 @@
 //  2. The cursor of a list by tenant is an id. If a tenant matches all the time, it is listed exactly once, for any
 //     changes between two pages. In a list by remaining units, a tenant whose units change between two pages may be
 //     missing or listed twice.
-//  3. A balance whose period has ended is not near, even before it is rolled: its next period has begun, and no units
+//  3. A balance whose period has ended is not near, even before it is rolled. Its next period has begun, and no units
 //     of that period are used.
 //  4. A list by remaining units reads all balances for each page. If only a few tenants match, it reads only their
 //     balances. It sorts and looks up a bounded number of balances. If a page has no match but is not the last page,

@@ -57,8 +57,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) all(q Query) (ids []string, pages int) {
 	b.t.Helper()
 	for pages = 1; ; pages++ {
-		page, err := b.List(b.t.Context(), q)
-		require.NoError(b.t, err)
+		page := testenv.Must(b.t).Get(b.List(b.t.Context(), q))
 		for _, item := range page.Items {
 			ids = append(ids, item.Tenant.ID)
 		}

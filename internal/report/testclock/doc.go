@@ -1,4 +1,4 @@
-// Package testclock moves the ledger's time forward, so that the end of a month, of a trial or of a grant can be seen
+// Package testclock moves the ledger's time forward. So a developer can see the end of a month, a trial or a grant
 // within a minute. Only `quotasvc dev` uses it.
 //
 // # Terms

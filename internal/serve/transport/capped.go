@@ -76,8 +76,8 @@ func (c *capped) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener. It first accepts the connections in the kernel's queue. If the socket were closed
-// first, the kernel would reset them, and a load balancer does not repeat a request that it has sent on such a
-// connection. Only two system calls are between the last accept and the end of listening.
+// first, the kernel would reset them. A load balancer does not repeat a request that it has sent on such a connection.
+// Only two system calls are between the last accept and the end of listening.
 func (c *capped) Close() error {
 	c.closing.Lock()
 	defer c.closing.Unlock()

@@ -68,8 +68,7 @@ func TestCertificates_ClientCA_ClientsNeedOne(t *testing.T) {
 		if signer != nil {
 			cert, key := filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key")
 			signer.Issue(t, cert, key)
-			pair, err := tls.LoadX509KeyPair(cert, key)
-			require.NoError(t, err)
+			pair := testenv.Must(t).Get(tls.LoadX509KeyPair(cert, key))
 			cfg.Certificates = []tls.Certificate{pair}
 		}
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}, Timeout: testenv.Patience}

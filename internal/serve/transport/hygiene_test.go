@@ -32,12 +32,10 @@ func (s *running) dial() net.Conn {
 // say sends text on a connection and returns the response.
 func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) reply {
 	t.Helper()
-	_, err := io.WriteString(conn, text)
-	require.NoError(t, err)
+	testenv.Must(t).Get(io.WriteString(conn, text))
 	response, err := http.ReadResponse(from, nil)
 	require.NoError(t, err)
-	_, err = io.Copy(io.Discard, response.Body)
-	require.NoError(t, err)
+	testenv.Must(t).Get(io.Copy(io.Discard, response.Body))
 	require.NoError(t, response.Body.Close())
 	return reply{response.StatusCode, response.Header, response.Close}
 }
@@ -201,11 +199,9 @@ func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
 	l := newCapped(inner, 100, newMetrics(prometheus.NewRegistry()), "api")
 	var waiting []net.Conn
 	for range 20 { // no goroutine accepts connections
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
-		require.NoError(t, err)
+		conn := testenv.Must(t).Get((&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String()))
 		defer conn.Close()
-		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-		require.NoError(t, err)
+		testenv.Must(t).Get(io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"))
 		waiting = append(waiting, conn)
 	}
 	require.NoError(t, l.Close())

@@ -188,9 +188,9 @@ func (s *Server) ServePages(name string, h http.Handler, l net.Listener, most in
 
 // guarded returns a handler that calls h and adds the headers and checks that all answers of the API need.
 //
-// A request with Transfer-Encoding closes its connection. If it also has a Content-Length, RFC 9112 6.3 requires
-// this: the bytes that follow may be a request that a proxy before the service has not seen. But net/http removes
-// this Content-Length, so every request with Transfer-Encoding closes its connection. Clients send JSON with a
+// A request with Transfer-Encoding closes its connection. RFC 9112 6.3 requires this if the request also has a
+// Content-Length. The bytes that follow may be a request that a proxy before the service has not seen. But net/http
+// removes this Content-Length, so every request with Transfer-Encoding closes its connection. Clients send JSON with a
 // Content-Length, so this costs them nothing.
 func (s *Server) guarded(h http.Handler) http.Handler {
 	noSniff, noStore, closing := []string{"nosniff"}, []string{"no-store"}, []string{"close"} // shared by all answers: no allocation

@@ -32,9 +32,7 @@ type running struct {
 
 func listen(t testing.TB) net.Listener {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	return l
+	return testenv.Must(t).Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 }
 
 // start starts a server whose API is h.
@@ -153,10 +151,7 @@ func (p *pipes) dial() (net.Conn, error) {
 // open is like dial, and closes the connection at the end of the test.
 func (p *pipes) open(t testing.TB) net.Conn {
 	t.Helper()
-	conn, err := p.dial()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	return testenv.CloseAtEnd(t, testenv.Must(t).Get(p.dial()))
 }
 
 func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
@@ -237,8 +232,7 @@ func TestServer_ListenerFails_Stops(t *testing.T) {
 func TestServer_LargeHeader_431(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(http.ResponseWriter, *http.Request) {})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url, nil)
-	require.NoError(t, err)
+	r := testenv.Must(t).Get(http.NewRequestWithContext(t.Context(), http.MethodGet, s.url, nil))
 	r.Header.Set("X-Large", strings.Repeat("x", 2*headerBytesMax))
 	response, err := s.client.Do(r)
 	require.NoError(t, err)

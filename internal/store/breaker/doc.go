@@ -1,4 +1,4 @@
-// Package breaker remembers whether a server can be reached. So callers need not wait for a timeout each time.
+// Package breaker remembers whether a server can be reached, so that callers do not wait for a timeout each time.
 //
 // # Terms
 //

@@ -1,7 +1,6 @@
 package citus_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -16,19 +15,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/citus"
 )
 
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
-}
-
 // A new table needs a place. Without a place it would be only on the coordinator, and statements that join it with
 // other tables would fail.
 func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, testenv.Postgres(t))
+	conn := testenv.Connect(t, testenv.Postgres(t))
 	rows, err := conn.Query(t.Context(), `SELECT c.relname::text, EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id')
 		FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)
 	require.NoError(t, err)
@@ -40,7 +31,7 @@ func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
 	}
 	var name string
 	var ofTenant bool
-	_, err = pgx.ForEachRow(rows, []any{&name, &ofTenant}, func() error {
+	testenv.Must(t).Get(pgx.ForEachRow(rows, []any{&name, &ofTenant}, func() error {
 		place, known := places[name]
 		switch {
 		case !known:
@@ -50,8 +41,7 @@ func TestTables_EveryTableOfTheSchema_HasOnePlace(t *testing.T) {
 		}
 		delete(places, name)
 		return nil
-	})
-	require.NoError(t, err)
+	}))
 	for name := range places {
 		t.Errorf("there is no table %s", name)
 	}
@@ -62,16 +52,16 @@ func TestDetect_PostgreSQLWithoutCitus_NoCluster(t *testing.T) {
 	if testenv.OnCitus() {
 		t.Skip("not on Citus: this is about databases without it")
 	}
-	cluster, err := citus.Detect(t.Context(), connect(t, testenv.Postgres(t)))
+	cluster, err := citus.Detect(t.Context(), testenv.Connect(t, testenv.Postgres(t)))
 	assert.True(t, cluster == nil && err == nil, "%v, %v", cluster, err)
-	err = citus.Distribute(t.Context(), connect(t, testenv.Postgres(t)), 4, slog.New(slog.DiscardHandler))
+	err = citus.Distribute(t.Context(), testenv.Connect(t, testenv.Postgres(t)), 4, slog.New(slog.DiscardHandler))
 	assert.True(t, err != nil && strings.Contains(err.Error(), "citus"), err)
 }
 
 func TestCitus_PlacesAndGroups_AgreeWithTheCluster(t *testing.T) {
 	t.Parallel()
 	s := testenv.CitusPrivate(t)
-	conn := connect(t, s.URL)
+	conn := testenv.Connect(t, s.URL)
 	cluster, err := citus.Detect(t.Context(), conn)
 	require.NoError(t, err)
 	assert.True(t, cluster.Nodes == 2 && cluster.Groups.Count() == 4,

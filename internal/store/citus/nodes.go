@@ -43,8 +43,8 @@ func NewNodes(groups *Groups, log *slog.Logger, open func(Address) (*pgxpool.Poo
 	return &Nodes{groups: groups, open: open, log: log, nodes: map[Address]*node{}}
 }
 
-// Of returns the pool of the node that holds the tenant. It returns nil if the coordinator must be used: if the
-// tenant is on the coordinator, or if the latest check or statement did not reach the node.
+// Of returns the pool of the node that holds the tenant. It returns nil if the coordinator must be used. The tenant is
+// then on the coordinator, or the latest check or statement did not reach the node.
 func (n *Nodes) Of(tenant string) *pgxpool.Pool {
 	if n == nil || n.groups == nil {
 		return nil

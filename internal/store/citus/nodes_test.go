@@ -20,10 +20,8 @@ import (
 // The first of three nodes answers. The second node does not answer. The third has no address, so it may not be used.
 func TestNodes_OnlyThoseThatAnswer_AreAsked(t *testing.T) {
 	t.Parallel()
-	server, err := url.Parse(testenv.Postgres(t))
-	require.NoError(t, err)
-	port, err := strconv.ParseUint(server.Port(), 10, 16)
-	require.NoError(t, err)
+	server := testenv.Must(t).Get(url.Parse(testenv.Postgres(t)))
+	port := testenv.Must(t).Get(strconv.ParseUint(server.Port(), 10, 16))
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts, but never answers
 	require.NoError(t, err)
 	defer silent.Close()

@@ -26,10 +26,8 @@ func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
 		t.Skip("it needs an empty database of a cluster: make test-citus has one")
 	}
 	url := testenv.PostgresEmpty(t)
-	conn := connect(t, url)
-	db, err := sql.Open("pgx", url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = db.Close() })
+	conn := testenv.Connect(t, url)
+	db := testenv.CloseAtEnd(t, testenv.Must(t).Get(sql.Open("pgx", url)))
 	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithDisableGlobalRegistry(true))
 	require.NoError(t, err)
 	_, err = p.UpTo(t.Context(), firstDistributed)
@@ -51,13 +49,11 @@ func TestCitus_LaterMigrations_ApplyToADistributedDatabase(t *testing.T) {
 	}
 	down := func() {
 		t.Helper()
-		_, err := p.DownTo(t.Context(), firstDistributed)
-		require.NoError(t, err)
+		testenv.Must(t).Get(p.DownTo(t.Context(), firstDistributed))
 	}
 	up := func() {
 		t.Helper()
-		_, err := p.Up(t.Context())
-		require.NoError(t, err)
+		testenv.Must(t).Get(p.Up(t.Context()))
 	}
 	up()
 	distribute()

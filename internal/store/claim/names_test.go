@@ -67,8 +67,7 @@ func TestNames_Process_Bounded(t *testing.T) {
 
 func open(t *testing.T, url string) *Names {
 	t.Helper()
-	store, err := redisstore.Open(url, redisstore.Config{})
-	require.NoError(t, err)
+	store := testenv.Must(t).Get(redisstore.Open(url, redisstore.Config{}))
 	t.Cleanup(func() {
 		if err := store.Stop(t.Context()); err != nil {
 			t.Log(err)

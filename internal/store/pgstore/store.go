@@ -26,9 +26,9 @@ const (
 	// called. Most transactions take some milliseconds.
 	slowAfter = time.Second
 
-	// attempts bounds the runs of a transaction that conflicts with another transaction or whose connection was dead.
-	// Of two conflicting transactions one succeeds. After an outage only few connections of the pool are dead. So a
-	// fourth failure has another cause.
+	// attempts is the maximum number of runs of a transaction. A transaction runs again if it conflicts with another
+	// one, or if its connection was dead. Of two conflicting transactions one succeeds. After an outage only few
+	// connections of the pool are dead. So a fourth failure has another cause.
 	attempts = 4
 
 	// retryPause bounds the random pause between attempts. It is about as long as a conflicting transaction runs.

@@ -9,8 +9,8 @@ import (
 
 const (
 	// The breaker counts calls. One pipeline is one call. The latest breakerWindow (20) calls count, if none of them is
-	// older than breakerAge (10 s). The breaker does not count all calls of the last 10 s: a server that stops
-	// answering fails only a few calls per second, and these would be few among the earlier successes.
+	// older than breakerAge (10 s). The breaker does not count all calls of the last 10 s. A server that stops
+	// answering fails only a few calls per second. These failures would be few among the earlier successes.
 	breakerWindow = 20
 	breakerAge    = 10 * time.Second
 

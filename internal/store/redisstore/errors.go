@@ -120,9 +120,8 @@ func isMoving(err error) bool {
 	return moved || ask || redis.IsTryAgainError(err)
 }
 
-// rejectsWrites reports whether err is the reply of a server that refuses commands that write: a replica, or a server
-// that is out of memory or cannot save its data. Such a server still answers reads, but its data may lack the latest
-// writes.
+// rejectsWrites reports whether err is the reply of a server that refuses commands that write. Such a server is a
+// replica, is out of memory, or cannot save its data. It still answers reads, but its data may lack the latest writes.
 func rejectsWrites(err error) bool {
 	codes := []string{"READONLY ", "OOM ", "MISCONF ", "NOREPLICAS "}
 	return slices.ContainsFunc(codes, func(code string) bool { return redis.HasErrorPrefix(err, code) })

@@ -115,9 +115,7 @@ func TestEviction_InfoForbidden_IsUnknown(t *testing.T) {
 func TestEviction_Cluster_EveryMaster(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
-	client, err := NewClient(c.URL)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
+	client := testenv.CloseAtEnd(t, testenv.Must(t).Get(NewClient(c.URL)))
 	w, _ := evictionWatchOn(t, client)
 	testenv.Eventually(t, func() bool { return w.look(t.Context()) })
 	require.NoError(t, w.Found())
@@ -134,9 +132,7 @@ func TestEviction_Cluster_EveryMaster(t *testing.T) {
 func TestEviction_SentinelFailover_NewMasterIsAsked(t *testing.T) {
 	t.Parallel()
 	s := testenv.RedisSentinelsPrivate(t)
-	client, err := NewClient(s.URL)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
+	client := testenv.CloseAtEnd(t, testenv.Must(t).Get(NewClient(s.URL)))
 	w, log := evictionWatchOn(t, client)
 	setPolicy(t, patientClient(t, s.Replica.Options()), "allkeys-lru")
 	testenv.Eventually(t, func() bool { return w.look(t.Context()) })

@@ -173,8 +173,8 @@ func (l *Lanes[Q, A]) laneOf(sh *shard, key string) *lane.Lane[item[Q], Result[A
 	return lanes[maphash.String(l.store.seed, HashTag(key))%uint64(len(lanes))]
 }
 
-// ready returns an error if a batch for sh should not be sent: if the breaker opened while the batch was queued, or
-// if the masters of a cluster are not known.
+// ready returns an error if a batch for sh should not be sent. Either the breaker opened while the batch was queued, or
+// the masters of a cluster are not known.
 func (s *Store) ready(ctx context.Context, sh *shard, key string) error {
 	if sh.breaker.refusesAll() {
 		return errOpen

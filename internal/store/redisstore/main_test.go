@@ -1,26 +1,16 @@
 package redisstore
 
 import (
-	"context"
 	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // all clients share one logger, and outages would write many lines to it
-	// After a failed connection, a client notices only after a second that it was closed.
-	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
-}
-
-type mute struct{}
-
-func (mute) Printf(context.Context, string, ...any) {}
+func TestMain(m *testing.M) { testenv.MainWithRedis(m) }
 
 // patientClient returns a client like those of NewClient, except that its timeouts are long.
 func patientClient(t testing.TB, o *redis.Options) *redis.Client {
@@ -29,9 +19,7 @@ func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	opts.Addrs, opts.Username, opts.Password = []string{o.Addr}, o.Username, o.Password
 	const patience = testenv.Patience
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
-	c := redis.NewClient(opts.Simple())
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return testenv.CloseAtEnd(t, redis.NewClient(opts.Simple()))
 }
 
 // storeOn returns a store that is stopped before its client is closed.

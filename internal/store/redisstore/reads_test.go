@@ -22,8 +22,7 @@ func TestNewReads_RefusesForeignTagsAndTooMany(t *testing.T) {
 		assert.Error(t, err, "%q: %+v", keys, reads)
 	}
 	store := storeOn(t, patientClient(t, testenv.Redis(t)), Config{Budget: testenv.Patience})
-	reads, err := NewReads("acme", many[:MaxReads])
-	require.NoError(t, err)
+	reads := testenv.Must(t).Get(NewReads("acme", many[:MaxReads]))
 	if err := store.Read(t.Context(), reads); err != nil || len(reads.Values) != MaxReads {
 		t.Errorf("%d values of %d keys, %v", len(reads.Values), MaxReads, err)
 	}
@@ -89,9 +88,7 @@ func TestReadAll_ReadsAnySlot(t *testing.T) {
 			want[i] = fmt.Sprint("value ", i)
 		}
 	}
-	cluster, err := NewClient(testenv.RedisClusterPrivate(t).URL)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = cluster.Close() })
+	cluster := testenv.CloseAtEnd(t, testenv.Must(t).Get(NewClient(testenv.RedisClusterPrivate(t).URL)))
 	for name, client := range map[string]redis.UniversalClient{"single": patientClient(t, testenv.Redis(t)), "cluster": cluster} {
 		for i, key := range keys {
 			if want[i] == "" {

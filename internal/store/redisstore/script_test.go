@@ -47,8 +47,7 @@ func TestScript_OnlyMissingCallsAreSentAgain(t *testing.T) {
 		}
 		return redis.NewClient(o)
 	}
-	client := redis.NewClusterClient(opts)
-	t.Cleanup(func() { _ = client.Close() })
+	client := testenv.CloseAtEnd(t, redis.NewClusterClient(opts))
 	var calls []Call
 	for i := range 20 { // keys in slots of both servers
 		calls = append(calls, Call{Keys: []string{fmt.Sprintf("key-%d", i)}})
@@ -110,15 +109,12 @@ func TestStart_LoadsTheScripts(t *testing.T) {
 
 func TestScript_ErrorKeepsTheConnectionsError(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	ln := testenv.Must(t).Get(net.Listen("tcp", "127.0.0.1:0"))
 	addr := ln.Addr().String()
 	_ = ln.Close() // now no server listens there
-	client, err := NewClient("redis://" + addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
+	client := testenv.CloseAtEnd(t, testenv.Must(t).Get(NewClient("redis://"+addr)))
 	s := storeOn(t, client, Config{}).NewScript("limits", lua.Limits)
-	err = s.Run(t.Context(), Call{Keys: []string{"k"}})[0].Err
+	err := s.Run(t.Context(), Call{Keys: []string{"k"}})[0].Err
 	var op *net.OpError
 	assert.False(t, !errors.As(err, &op) && !errors.Is(err, io.EOF), "an unreachable server answers %v", err)
 }

@@ -247,8 +247,8 @@ func (s *Store) allScripts() []*Script {
 	return s.scripts
 }
 
-// HashTag returns the part of key that decides its slot on a cluster: the text in the first braces, or the whole key
-// if it has no braces.
+// HashTag returns the part of key that decides its slot on a cluster. This is the text in the first braces, or the
+// whole key if it has no braces.
 func HashTag(key string) string {
 	open := strings.IndexByte(key, '{')
 	if open < 0 {

@@ -215,8 +215,8 @@ func (s *Store) IsAway(key string) bool { return s.shardOf(key).breaker.isOpen()
 // when it closes. away is the number of open breakers.
 func (s *Store) OnChange(f func(shard string, err error, away int)) { s.changed.Store(&f) }
 
-// QueueDeadline returns the latest time at which a request that begins now may leave the queue: the end of half of the
-// budget, because the other half is for Redis. If the deadline of ctx is earlier, it returns that deadline. While a
+// QueueDeadline returns the latest time at which a request that begins now may leave the queue. This is after half of
+// the budget, because the other half is for Redis. If the deadline of ctx is earlier, it returns that deadline. While a
 // request is queued, Do ignores the cancellation of ctx, because this time is short.
 func (s *Store) QueueDeadline(ctx context.Context) time.Time {
 	deadline := time.Now().Add(s.cfg.Budget / 2) // not cfg.Now: this bounds a real wait, as a context's deadline does

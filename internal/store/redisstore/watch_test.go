@@ -36,8 +36,7 @@ func watcherOn(t *testing.T, options *redis.Options) (*Store, *redis.Client) {
 // read reads key and keeps its value.
 func read(t *testing.T, s *Store, key string) string {
 	t.Helper()
-	reads, err := NewReads(HashTag(key), []string{key})
-	require.NoError(t, err)
+	reads := testenv.Must(t).Get(NewReads(HashTag(key), []string{key}))
 	require.NoError(t, s.Read(t.Context(), reads))
 	s.Kept(reads)
 	return reads.Values[0]

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The functions of this file write rows in the binary format of PostgreSQL's COPY, which needs the least CPU time in
-// the client and the server. PostgreSQL's manual describes it under "COPY", "Binary Format".
+// The functions of this file write rows in the binary format of PostgreSQL's COPY. This format needs the least CPU time
+// in the client and the server. PostgreSQL's manual describes it under "COPY", "Binary Format".
 
 var copyBegin = []byte("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 

@@ -19,8 +19,8 @@ type Way struct {
 }
 
 // Measured returns the costs of single debits over HTTP, on balances that are also checked. docs/scaling.md names the
-// run of each cost. Row and Transaction were computed from two results of one run: 27.3 µs per debit in transactions
-// of 500 debits, and 37.9 µs per debit in transactions of 56 debits.
+// run of each cost. Row and Transaction were computed from two results of one run. A debit took 27.3 µs in transactions
+// of 500 debits, and 37.9 µs in transactions of 56 debits.
 func Measured() Costs {
 	return Costs{Service: 42.6, Row: 26, Transaction: 670, Redis: 4.4, WAL: 990, Journal: 425, Trips: 2, Debits: 1}
 }

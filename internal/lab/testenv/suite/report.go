@@ -143,8 +143,8 @@ func (r *report) finish(e event, about name, sub bool) {
 	delete(r.output, about)
 }
 
-// finishPackage prints a line for a package that has ended. If the package failed although none of its tests failed,
-// the cause is a panic, the time limit, or a goroutine that its tests have left. Then finishPackage prints the whole
+// finishPackage prints a line for a package that has ended. A package may fail although none of its tests failed. The
+// cause is a panic, the time limit, or a goroutine that its tests have left. Then finishPackage prints the whole
 // output.
 func (r *report) finishPackage(e event) {
 	delete(r.left, r.prefix+e.Package)

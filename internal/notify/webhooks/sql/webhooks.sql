@@ -76,7 +76,7 @@ WHERE o.status <> 'pending'
 RETURNING webhook_id, position;
 
 -- name: EventsOf
--- Returns up to $5 events from $1 to before $2 that have one of the types $3, are of tenant $4 (NULL: any) and have
+-- Returns up to $5 events from $1 to before $2. They have one of the types $3, belong to tenant $4 (NULL: any) and have
 -- positions after $6. They are in the order of their positions.
 SELECT e.tenant_id, e.type, e.at, e.meter, e.subject, e.data, e.position
 FROM events e
@@ -92,9 +92,10 @@ FROM events e
 WHERE e.tenant_id = $1 AND e.position = $2;
 
 -- name: SelectDelivery
--- Returns the data for an attempt to deliver the event at $2 to webhook $1: the state of the delivery, the number of
--- attempts, the tenant, whether the delivery was queued more than $3 seconds ago, and the webhook's URL and state
--- (NULL: there is no such webhook). No row: there is no such delivery.
+-- Returns the data for an attempt to deliver the event at $2 to webhook $1. The first columns are the state of the
+-- delivery, the number of attempts and the tenant. The next column says whether the delivery was queued more than $3
+-- seconds ago. The last columns are the webhook's URL and state (NULL: there is no such webhook). No row: there is no
+-- such delivery.
 SELECT d.status, d.attempts, d.tenant_id, d.queued_at < clock_timestamp() - make_interval(secs => $3::float8), w.url, w.status
 FROM webhook_deliveries d
 LEFT JOIN webhooks w ON w.webhook_id = d.webhook_id

@@ -9,8 +9,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
 
 -- name: SelectLines
 -- Reads lines of tenant $1, actor $2 and action $3 (NULL: any), from $4 to before $5 (NULL: no bound), the newest
--- first. It begins after the line with the time $6 and the id $7, which is the last line of the page before (NULL:
--- the first page). No row: no such lines exist.
+-- first. The page before ended with the line that has the time $6 and the id $7 (NULL: this is the first page). No row:
+-- no such lines exist.
 SELECT audit_id, at, actor_key, actor_name, action, object_kind, object_id, tenant_id, before, after, reason, request_id, ip
 FROM audit
 WHERE ($1::text IS NULL OR tenant_id = $1)

@@ -3,8 +3,9 @@
 
 -- name: InsertEvents
 -- Inserts events without positions. Each array has one element per event. Locks nothing. Positions are assigned in the
--- order of `at` and event_key. So a key begins with the time of the statement in microseconds and the number of the
--- event in it: events of one instant are listed in the order in which they were inserted. The rest is random.
+-- order of `at` and event_key. So a key begins with the time of the statement in microseconds, and with the number of
+-- the event in the statement. Events of one instant are listed in the order in which they were inserted. The rest is
+-- random.
 INSERT INTO events (tenant_id, event_key, month, type, at, meter, subject, data)
 SELECT e.tenant_id,
        (lpad(to_hex((extract(epoch FROM statement_timestamp()) * 1000000)::bigint), 14, '0') || lpad(to_hex(e.n), 6, '0')
@@ -134,8 +135,8 @@ SELECT count(*) FROM events e WHERE e.position BETWEEN $1::bigint AND $2::bigint
 UPDATE event_listing SET listed_to = $1, given_from = $2, given_to = $3;
 
 -- name: SelectEvents
--- Returns up to $5 events with positions after $1 and up to $6, in the order of their positions: events of tenant $2
--- and type $3 (NULL: all) that are not older than $4.
+-- Returns up to $5 events with positions after $1 and up to $6, in the order of their positions. The events are of
+-- tenant $2 and type $3 (NULL: all), and not older than $4.
 SELECT e.tenant_id, e.type, e.at, e.meter, e.subject, e.data, e.position
 FROM events e
 WHERE e.position > $1::bigint AND e.position <= $6::bigint AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date AND e.at >= $4::timestamptz

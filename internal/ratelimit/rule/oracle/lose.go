@@ -10,7 +10,7 @@ func (o *Oracle) note(c Charge, b *Bucket) {
 }
 
 // Lose loses all data. It then restores the levels, like processes that have seen every decision. Bans are lost. For a
-// sliding log, processes know only the number of tokens and the time of the newest token, so all tokens count as taken
+// sliding log, processes know only the number of tokens and the time of the newest token. So all tokens count as taken
 // at this time.
 func (o *Oracle) Lose() {
 	clear(o.Bans)

@@ -153,7 +153,7 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 	return allowed, rows
 }
 
-// late returns the number of tokens that a charge after the fact takes: the largest part of its cost that fits a
+// late returns the number of tokens that a charge after the fact takes. It is the largest part of the cost that fits a
 // bucket with a capacity of c.Capacity+c.Debt.
 func (c Charge) late(b *Bucket, now int64) int64 {
 	most := c

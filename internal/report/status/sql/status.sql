@@ -20,8 +20,8 @@ ORDER BY sum(c.n) DESC, c.tenant_id
 LIMIT $3::integer;
 
 -- name: RefusedBy
--- Returns the number of refused requests for each of the tenants $3 and each code, from minute $1 to before $2, the
--- largest number first.
+-- Returns the number of refused requests from minute $1 to before $2, for each of the tenants $3 and each code. The
+-- largest number is first.
 SELECT c.tenant_id, c.code, sum(c.n)::bigint
 FROM denial_counts c
 WHERE c.tenant_id = ANY ($3::text[]) AND c.minute >= $1::timestamptz AND c.minute < $2::timestamptz

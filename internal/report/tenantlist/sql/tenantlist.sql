@@ -2,8 +2,8 @@
 -- balance are at most 2^53. 100 times a sum still fits into bigint.
 
 -- name: ScanTenants
--- Reads the next $2 tenants after $1. Returns the ids of the matching tenants (status $3, metadata $4 = $5), the last
--- tenant that was read, and the number of tenants that were read.
+-- Reads the next $2 tenants after $1. Returns the ids of the matching tenants (status $3, metadata $4 = $5). It also
+-- returns the last tenant that was read, and the number of tenants that were read.
 SELECT coalesce(array_agg(s.tenant_id ORDER BY s.tenant_id) FILTER (WHERE ($3::text = '' OR s.status = $3::text) AND NOT EXISTS (
            SELECT 1 FROM unnest($4::text[], $5::text[]) AS m (name, value) WHERE s.metadata ->> m.name IS DISTINCT FROM m.value)), '{}'),
        coalesce(max(s.tenant_id), ''), count(*)
