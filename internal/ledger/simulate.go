@@ -308,6 +308,7 @@ func (f *future) horizon(lacks []shortage) time.Time {
 		for _, g := range book.gains(nil, func(n int64) int64 { return n }) {
 			end = period.Later(end, g.at)
 		}
+		end = period.Later(end, book.Timeline[len(book.Timeline)-1].since)
 	}
 	return end
 }

@@ -158,9 +158,7 @@ func (m *Model) horizon(t *trial) time.Time {
 				end = period.Later(end, r.until)
 			}
 		}
-		if c := m.nextChange(k, m.touch(k)); c.Before(period.Forever) {
-			end = period.Later(end, c)
-		}
+		end = period.Later(end, m.Changes[len(m.Changes)-1].at)
 		for _, g := range m.touch(k).grants {
 			if g.state == "pending" {
 				end = period.Later(end, g.from)
