@@ -12,7 +12,9 @@ type Opened struct {
 	Key
 
 	Periods []OpenedPeriod // oldest first; the last one is open
+	First   bool           // the first of Periods is the balance's first period; false after a checkpoint
 	Grants  []OpenedGrant  // allowances and rollovers
+	Changes *Changes       // nil: an earlier version opened the open period
 }
 
 // OpenedPeriod is a closed period, a run of idle periods, or the open period.
@@ -20,6 +22,7 @@ type OpenedPeriod struct {
 	Start, End  time.Time
 	Plan        string
 	PlanVersion int32
+	Overage     int64
 
 	// Only the open period has these.
 	Open      bool
@@ -67,10 +70,10 @@ func (p *pass) compareTerms(
 // openedOf returns what terms decide about balance k, without what is older than the checkpoint.
 func (s *stored) openedOf(k Key, j *journal) Opened {
 	list, b := s.listed(k, j), s.balances[k]
-	out := Opened{Key: k, Periods: make([]OpenedPeriod, 0, len(list))}
+	out := Opened{Key: k, First: j.resumed == nil, Periods: make([]OpenedPeriod, 0, len(list))}
 	for i, p := range list {
 		o := OpenedPeriod{
-			Start: p.start, End: p.end, Plan: p.plan, PlanVersion: p.planVersion,
+			Start: p.start, End: p.end, Plan: p.plan, PlanVersion: p.planVersion, Overage: p.overage,
 			Idle: p.idle, RolledOver: p.rolledOver, Rollover: p.rollover, Owing: p.owing, TermsAt: p.termsAt,
 			Opening: p.opening, Closing: p.closing, Used: p.used, Held: p.held,
 		}
@@ -78,6 +81,9 @@ func (s *stored) openedOf(k Key, j *journal) Opened {
 			o.Allowance, o.Renews = b.allowance, b.renews
 		}
 		out.Periods = append(out.Periods, o)
+	}
+	if b.knows() {
+		out.Changes = s.changesOf(k, j)
 	}
 	for i := range s.grants[k] {
 		g := &s.grants[k][i]

@@ -96,18 +96,38 @@ func (c *comparison) compare() {
 		for i := range of {
 			c.compareGrant(&of[i], by)
 		}
-		for begin, of := range grants { // a change of terms gave them
-			for i := range of {
-				if g := &of[i]; g.EffectiveAt.After(p.Start) && g.EffectiveAt.Before(p.End) && g.Source == string(ledger.SourceAllowance) {
-					c.compareGrant(g, by)
-					delete(grants, begin)
-				}
-			}
-		}
+		c.compareAmendments(p, by, grants)
 	}
+	c.compareChanges()
 	for _, of := range grants {
 		for i := range of {
 			c.add("beginning of grant "+of[i].ID, "that of a period", instant(of[i].EffectiveAt))
+		}
+	}
+}
+
+// compareAmendments compares the ends of the allowances that changes of terms, and units that came back, gave inside the
+// period p. It removes them from grants. Allowances that last a number of days begin to do so with their period or with
+// a change that gives them as a whole.
+func (c *comparison) compareAmendments(p *audit.OpenedPeriod, by []ledger.Opened, grants map[int64][]audit.OpenedGrant) {
+	begins := []time.Time{p.Start}
+	var inside []audit.OpenedGrant
+	for begin, of := range grants {
+		if at := time.UnixMicro(begin); at.After(p.Start) && at.Before(p.End) && of[0].Source == string(ledger.SourceAllowance) {
+			begins, inside = append(begins, at), append(inside, of...)
+			delete(grants, begin)
+		}
+	}
+	for i := range inside {
+		g := &inside[i]
+		ends := func(o ledger.Opened) bool {
+			lasts := func(begin time.Time) bool {
+				return o.Lasts > 0 && g.ExpiresAt.Equal(period.Earlier(o.End, begin.Add(o.Lasts)))
+			}
+			return g.ExpiresAt.Equal(o.End) || slices.ContainsFunc(begins, lasts)
+		}
+		if !slices.ContainsFunc(by, ends) {
+			c.add("expiry of grant "+g.ID, instant(by[0].GrantEnd), instant(g.ExpiresAt))
 		}
 	}
 }
@@ -127,8 +147,7 @@ func (c *comparison) compareOpen(at string, p *audit.OpenedPeriod, by []ledger.O
 	}
 }
 
-// compareGrant compares the end of a grant that began with its period, or in it with a change of terms. A rollover ends
-// with its period.
+// compareGrant compares the end of a grant that began with its period. A rollover ends with its period.
 func (c *comparison) compareGrant(g *audit.OpenedGrant, by []ledger.Opened) {
 	end := func(o *ledger.Opened) time.Time {
 		if g.Source == string(ledger.SourceRollover) {
@@ -136,8 +155,7 @@ func (c *comparison) compareGrant(g *audit.OpenedGrant, by []ledger.Opened) {
 		}
 		return o.GrantEnd
 	}
-	lasts := func(o ledger.Opened) bool { return o.Lasts > 0 && g.EffectiveAt.Add(o.Lasts).Equal(g.ExpiresAt) }
-	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return end(&o).Equal(g.ExpiresAt) || lasts(o) }) {
+	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return end(&o).Equal(g.ExpiresAt) }) {
 		c.add("expiry of grant "+g.ID, instant(end(&by[0])), instant(g.ExpiresAt))
 	}
 }
