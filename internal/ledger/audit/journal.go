@@ -274,7 +274,9 @@ func makerOf(e *entry) maker {
 	case "grant", "schedule", "rollover_in", "adjust_up", "amend_up":
 		m.Kind = kind
 	case "refund", "unsettle", "release":
-		if m.Source == "refund" || m.Source == "allowance" && bytes.Contains(e.detail, []byte(`"regrant"`)) {
+		// The detail of an operation's first release has its answer in place of the policy.
+		says := bytes.Contains(e.detail, []byte(`"regrant"`)) || kind == "release" && bytes.Contains(e.detail, []byte(`"answer"`))
+		if m.Source == "refund" || m.Source == "allowance" && says {
 			m.Kind = kind
 		}
 	}

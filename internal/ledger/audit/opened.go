@@ -106,8 +106,8 @@ func (s *stored) listed(k Key, j *journal) []period {
 	}
 	if b.opened() {
 		list = append(list, period{
-			start: b.start, end: b.end, opening: b.opening, granted: b.granted, refunded: b.refunded, used: b.used, amended: b.amended,
-			expired: b.expired, adjusted: b.adjusted, overage: b.overage, held: b.held,
+			start: b.start, end: b.end, opening: b.opening, granted: b.granted, refunded: b.refunded, used: b.used,
+			amended: b.amended, expired: b.expired, adjusted: b.adjusted, overage: b.overage, held: b.held,
 			closing: b.remaining() + b.held, lastSeq: b.seq, plan: b.plan, planVersion: b.planVersion,
 		})
 	}
