@@ -17,11 +17,12 @@ type Opened struct {
 }
 
 // OpenedBy returns what a period of k may have been opened with, if it begins at the instant start. Named are those
-// under this version of a plan (an empty plan: the plan has no such meter). It considers all terms that the tenant had agreed
-// to before the instant until, the end of the period: terms may change an open period. None is
-// named if the tenant never agreed to the plan, or if that version does not exist or does not have the meter.
+// under this version of a plan (an empty plan: the plan has no such meter). It considers all terms that the tenant had
+// agreed to before the instant until, the end of the period: terms may change an open period. None is named if
+// the tenant never agreed to the plan, or if that version does not exist or does not have the meter.
 func OpenedBy(
-	k BalanceKey, history []TenantTerms, plans map[string][]PlanVersion, start, until time.Time, plan string, version int32,
+	k BalanceKey, history []TenantTerms, plans map[string][]PlanVersion, start, until time.Time, plan string,
+	version int32,
 ) []Opened {
 	var out []Opened
 	for i := range history {
@@ -36,7 +37,8 @@ func OpenedBy(
 			if err != nil {
 				continue
 			}
-			of := Opened{End: p.End, GrantEnd: p.End, Lasts: t.Allowance.Lasts, Named: !t.Grants && plan == "" && version == 0}
+			of := Opened{End: p.End, GrantEnd: p.End, Lasts: t.Allowance.Lasts}
+			of.Named = !t.Grants && plan == "" && version == 0
 			if t.Grants {
 				of.Named = plan == h.Plan && v.Version == version
 				of.Allowance, of.Renews = t.Allowance.Amount, t.renews()

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Changes has what the row of a balance says about changes of terms inside its open period, and what the entries and the
-// other rows say about the same. Which values the row may have depends on terms.
+// Changes has what the row of a balance says about changes of terms inside its open period, and what the entries and
+// the other rows say about the same. Which values the row may have depends on terms.
 type Changes struct {
 	// The columns of the row.
 	Entitled, Short, Carried, OverageBefore int64
@@ -42,7 +42,8 @@ func (s *stored) changesOf(k Key, j *journal) *Changes {
 	b := s.balances[k]
 	c := &Changes{
 		Entitled: b.entitled, Short: b.short, Carried: b.carried, OverageBefore: b.overageBefore,
-		AllowanceAt: b.allowanceAt, ReturnsFrom: b.returnsFrom, TermsAt: b.termsAt, UpdatedAt: b.updatedAt, Complete: true,
+		AllowanceAt: b.allowanceAt, ReturnsFrom: b.returnsFrom, TermsAt: b.termsAt, UpdatedAt: b.updatedAt,
+		Complete: true,
 	}
 	if b.carriedFrom.Unix() != 0 {
 		c.CarriedFrom = b.carriedFrom
@@ -50,7 +51,8 @@ func (s *stored) changesOf(k Key, j *journal) *Changes {
 	if open := j.periods[b.start.UnixMicro()]; open != nil {
 		c.Owing = open.owing
 	}
-	if j.resumed == nil || !j.resumed.Archived || j.resumed.At < b.carriedFrom.UnixMicro() { // entries may be removed otherwise
+	// Otherwise entries may be removed.
+	if j.resumed == nil || !j.resumed.Archived || j.resumed.At < b.carriedFrom.UnixMicro() {
 		c.Past = s.past[k]
 	}
 	for i := range s.grants[k] {
@@ -101,7 +103,8 @@ func (s *stored) readPastOverage(ctx context.Context, tx pgx.Tx, sql string) err
 	var forgiven []int64
 	for _, k := range s.order {
 		if b := s.balances[k]; b != nil && b.knows() && b.carriedFrom.Unix() != 0 {
-			keys, since, start, forgiven = append(keys, k), append(since, b.carriedFrom), append(start, b.start), append(forgiven, b.forgivenSeq)
+			keys, since = append(keys, k), append(since, b.carriedFrom)
+			start, forgiven = append(start, b.start), append(forgiven, b.forgivenSeq)
 		}
 	}
 	if len(keys) == 0 {

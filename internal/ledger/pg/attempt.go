@@ -245,8 +245,8 @@ func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
 	return grants || cut, terms || cut
 }
 
-// markUnchanged remembers the balances whose open period the newest terms of the tenant do not end early. The terms of all
-// balances in keys were read.
+// markUnchanged remembers the balances whose open period the newest terms of the tenant do not end early. The terms of
+// all balances in keys were read.
 func (t *tx) markUnchanged(keys []ledger.BalanceKey) {
 	for _, k := range keys {
 		book := t.batch.Books[k]

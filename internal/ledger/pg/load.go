@@ -76,13 +76,15 @@ func (more *loading) attach(
 // readPastUse reads the use that counts after a change of the interval, for the books that need it up to the instant
 // now. Entries that were written after a book was read do not count: the statement is bounded by the book's seq.
 func (l *Ledger) readPastUse(
-	ctx context.Context, conn *pgx.Conn, books map[ledger.BalanceKey]*ledger.Book, keys []ledger.BalanceKey, now time.Time,
+	ctx context.Context, conn *pgx.Conn, books map[ledger.BalanceKey]*ledger.Book, keys []ledger.BalanceKey,
+	now time.Time,
 ) error {
 	for _, k := range keys {
 		b := books[k]
 		for since, wants := b.WantsPastUse(now); wants; since, wants = b.WantsPastUse(now) {
 			u := ledger.PastUse{Since: since}
-			err := conn.QueryRow(ctx, l.sql["PastUse"], k.Tenant, k.Meter, k.Subject, since, b.Seq).Scan(&u.Drawn, &u.Overage)
+			row := conn.QueryRow(ctx, l.sql["PastUse"], k.Tenant, k.Meter, k.Subject, since, b.Seq)
+			err := row.Scan(&u.Drawn, &u.Overage)
 			if err != nil {
 				return fmt.Errorf("read the use of %v since %s: %w", k, since.Format(time.RFC3339), err)
 			}

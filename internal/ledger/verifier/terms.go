@@ -106,14 +106,17 @@ func (c *comparison) compare() {
 	}
 }
 
-// compareAmendments compares the ends of the allowances that changes of terms, and units that came back, gave inside the
-// period p. It removes them from grants. Allowances that last a number of days begin to do so with their period or with
-// a change that gives them as a whole.
-func (c *comparison) compareAmendments(p *audit.OpenedPeriod, by []ledger.Opened, grants map[int64][]audit.OpenedGrant) {
+// compareAmendments compares the ends of the allowances that changes of terms, and units that came back, gave inside
+// the period p. It removes them from grants. Allowances that last a number of days begin to do so with their period or
+// with a change that gives them as a whole.
+func (c *comparison) compareAmendments(
+	p *audit.OpenedPeriod, by []ledger.Opened, grants map[int64][]audit.OpenedGrant,
+) {
 	begins := []time.Time{p.Start}
 	var inside []audit.OpenedGrant
 	for begin, of := range grants {
-		if at := time.UnixMicro(begin); at.After(p.Start) && at.Before(p.End) && of[0].Source == string(ledger.SourceAllowance) {
+		at := time.UnixMicro(begin)
+		if at.After(p.Start) && at.Before(p.End) && of[0].Source == string(ledger.SourceAllowance) {
 			begins, inside = append(begins, at), append(inside, of...)
 			delete(grants, begin)
 		}
