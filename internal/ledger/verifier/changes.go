@@ -225,10 +225,12 @@ func (x *changes) compareReturnsFrom(last int) {
 }
 
 // newestReset returns the instant of the newest terms that gave the allowance of the open period anew in place of the
-// rest of it, and zero if there are none.
+// rest of it, and zero if there are none. The once-only allowance of another plan is no reset: the rest stays.
 func (x *changes) newestReset() (at time.Time) {
 	for i := range x.history {
-		if h := &x.history[i]; x.kind != "" && h.Now && h.Reset && h.Since.After(x.open.Start) && !h.Since.After(x.TermsAt) {
+		h := &x.history[i]
+		resets := x.kind != "" && h.Now && h.Reset && (x.kind != period.Once || i > 0 && x.history[i-1].Plan == h.Plan)
+		if resets && h.Since.After(x.open.Start) && !h.Since.After(x.TermsAt) {
 			at = h.Since
 		}
 	}
