@@ -95,7 +95,7 @@ func (b *Book) step(due, until, now time.Time, j *[]Entry) error {
 		b.carryOver(to, due, now, j)
 	}
 	for _, g := range b.Grants {
-		if g.Status == GrantActive && (!g.ExpiresAt.After(due) || closes && to.ends(g)) {
+		if g.Status == GrantActive && (!g.ExpiresAt.After(due) || closes && to.ends(b, g)) {
 			b.expire(g, due, now, j)
 		}
 	}
@@ -132,9 +132,10 @@ type opening struct {
 	owing    int64      // overage that the next period owes
 }
 
-// ends reports whether g ends with the open period.
-func (o *opening) ends(g *OpenGrant) bool {
-	return o.cut && g.fromPlan() && g != o.rollover && (g.Source == SourceRollover || !o.terms.add)
+// ends reports whether a change of the interval ends g with the open period of b. What an earlier change let stay is
+// touched by no later one.
+func (o *opening) ends(b *Book, g *OpenGrant) bool {
+	return o.cut && g.fromPlan() && g != o.rollover && (g.Source == SourceRollover || !o.terms.add && b.isAllowance(g))
 }
 
 // nextOpening returns the opening of the period that follows the open period, under the terms in force at its start. If
@@ -179,7 +180,7 @@ func (b *Book) countPast(o *opening) (err error) {
 		return nil
 	case t.prorate:
 		p := o.period
-		o.worth = b.Timeline.prorated(b.Timeline.At(p.Start), t, p.Start, p.End, p.End.Sub(p.Start))
+		o.worth = b.Timeline.prorated(t, p.Start, p.End, p.End.Sub(p.Start))
 	}
 	o.held = b.heldSince(o.from)
 	return nil
@@ -307,6 +308,9 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 		p.Start = due
 	}
 	b.Start, b.End, b.AllowanceAt, b.TermsAt, b.cut, b.changed = p.Start, p.End, p.Start, period.Later(b.TermsAt, t.since), false, true
+	if !o.cut || !t.add {
+		b.ReturnsFrom = p.Start
+	}
 	b.CarriedFrom, b.Carried, b.OverageBefore = o.from, bound.SaturatingAdd(o.past.Drawn, o.held), max(0, o.past.Overage-o.owing)
 	b.Entitled, b.Short = o.worth, max(0, b.Carried-o.worth)
 	b.agree(t)
@@ -316,7 +320,10 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 		b.Entitled -= amount - given
 		amount = given
 	}
-	if amount > 0 && t.Grants && !t.granted {
+	if t.once() && t.reset {
+		b.expireOnce(t, due, now, j)
+	}
+	if amount > 0 && t.Grants && !t.gaveOnce() {
 		g = b.newAllowance(systemID(t.event("allowance"), b.BalanceKey, instantID(p.Start)), amount, p.Start, b.allowanceEnd(t), now)
 		b.addGrant(g)
 		b.enterDue(j, EntryGrant, g.OperationID, 1, g, amount, due, now)

@@ -42,23 +42,18 @@ type Book struct {
 	cut        bool      // a change of the interval has moved the end of the open period
 	writtenAt  time.Time // UpdatedAt as it was read: everything due until then had been processed
 
-	past       []PastUse // what WantsPastUse asked for
-	wanted     time.Time // what pastUse lacked
-	paidUnread []paid    // use of allowances since the past use was read
-}
-
-// paid is a use of an allowance, negative for a refund.
-type paid struct {
-	at    time.Time
-	units int64
+	past    []PastUse // what WantsPastUse asked for
+	wanted  time.Time // what pastUse lacked
+	readSeq int64     // Seq as it was read
+	unread  []PastUse // use since the balance was read
 }
 
 // NewBook returns the book of a balance as it was read.
 func NewBook(row BalanceRow) *Book {
 	if !row.knows() {
-		row.Entitled, row.Short, row.CarriedFrom, row.OverageBefore = 0, 0, time.Time{}, 0
+		row.Entitled, row.Short, row.CarriedFrom, row.OverageBefore, row.ReturnsFrom = 0, 0, time.Time{}, 0, row.Start
 	}
-	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, active: !row.Start.IsZero() && !row.RollAt.After(row.End)}
+	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, readSeq: row.Seq, active: !row.Start.IsZero() && !row.RollAt.After(row.End)}
 }
 
 // LoadGrants sets the open grants and hold lines as stored. The stored remainder of the head is out of date; the
@@ -163,13 +158,7 @@ func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 		b.UpdatedAt = now
 	}
 	b.changed = true
-	if b.past != nil && e.Source == SourceAllowance {
-		m, at := moves[e.Kind], e.EffectiveAt
-		if at.IsZero() {
-			at = b.UpdatedAt
-		}
-		b.paidUnread = append(b.paidUnread, paid{at, (m.Used - m.Refunded) * e.Amount})
-	}
+	b.noteUse(&e)
 	if !b.active {
 		b.active = true
 		b.firstEntry = true
@@ -294,7 +283,7 @@ func (b *Book) clone() *Book {
 		copied := *h
 		c.Holds[i] = &copied
 	}
-	c.Closed, c.paidUnread = slices.Clone(b.Closed), slices.Clip(b.paidUnread)
+	c.Closed, c.unread = slices.Clone(b.Closed), slices.Clip(b.unread)
 	return &c
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -20,10 +19,10 @@ import (
 //	left in its grants - Short = Entitled - Carried - drawn from its grants - held in its grants
 //	left in its grants = 0 if Short > 0
 //
-// So a change adds the same amount to Entitled and to the left side. What is below 0 is Short. Units that come back make
-// up for it first. Carried is the earlier use that the allowance of the period is less by. It is 0 unless the period
-// began with a change of the interval. Then it is what was drawn, and is held, of allowances since the instant at which a
-// period of the new interval would have begun.
+// So a change adds the same amount to Entitled and to the left side. What is below 0 is Short. Units that come back
+// make up for it first. Carried is the earlier use that the allowance of the period is less by. It is 0 unless the
+// period began with a change of the interval. Then it is what was drawn, and is held, of allowances since the instant
+// at which a period of the new interval would have begun.
 //
 // A once-only allowance takes no part in this. It is a grant that ends at its own end, whatever plan follows.
 
@@ -111,7 +110,7 @@ func (b *Book) amend(t *Terms, at, now time.Time, j *[]Entry) error {
 	switch {
 	case !t.Grants:
 	case t.reset, t.add, t.once() && another:
-		c.renew(t, worth)
+		c.renew(t, worth, another)
 	default:
 		c.amendTo(t, was, worth)
 	}
@@ -123,7 +122,8 @@ func (b *Book) amend(t *Terms, at, now time.Time, j *[]Entry) error {
 func (b *Book) agree(t *Terms) {
 	b.Plan, b.PlanVersion, b.Allowance, b.Renews, b.Terms = "", 0, 0, false, nil
 	if t.Grants {
-		b.Plan, b.PlanVersion, b.Allowance, b.Renews, b.Terms = t.plan, t.version, t.Allowance.Amount, t.renews(), &t.Allowance
+		b.Plan, b.PlanVersion, b.Allowance = t.plan, t.version, t.Allowance.Amount
+		b.Renews, b.Terms = t.renews(), &t.Allowance
 	}
 }
 
@@ -182,19 +182,24 @@ func (c *changing) takeBack(n int64) {
 	}
 }
 
-// renew gives the allowance as a whole once more. With a reset the units of before expire.
-func (c *changing) renew(t *Terms, worth int64) {
+// renew gives the allowance as a whole once more. With a reset the units of before expire, and used units of before do
+// not come back.
+func (c *changing) renew(t *Terms, worth int64, another bool) {
 	b := c.book
-	if t.reset {
-		for _, g := range b.Grants {
-			if b.isAllowance(g) && g.Status == GrantActive {
-				b.expire(g, c.at, c.now, c.j)
-			}
+	if t.reset && t.once() {
+		b.expireOnce(t, c.at, c.now, c.j)
+	}
+	for _, g := range b.Grants {
+		if t.reset && !t.once() && b.isAllowance(g) && g.Status == GrantActive {
+			b.expire(g, c.at, c.now, c.j)
 		}
 	}
 	c.at = period.Later(c.at, b.allowanceAt().Add(time.Microsecond))
-	b.AllowanceAt, b.Short, b.Carried, b.CarriedFrom, b.changed = c.at, 0, 0, time.Time{}, true
-	if b.Entitled = worth; t.once() && t.granted && !t.reset && !t.add {
+	if t.reset && !(t.once() && another) {
+		b.ReturnsFrom = c.at
+	}
+	b.AllowanceAt, b.Short, b.Carried, b.changed = c.at, 0, 0, true
+	if b.Entitled = worth; t.gaveOnce() {
 		return
 	}
 	if ends := b.allowanceEnd(t); worth > 0 {
@@ -240,7 +245,20 @@ func (t *Terms) event(usual string) string {
 
 // once reports whether g is a once-only allowance. Such a grant ends at its own end, and not with a period.
 func (g *OpenGrant) once() bool {
-	return g.Source == SourceAllowance && (!g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§"+eventOnce+"/"))
+	return g.Source == SourceAllowance &&
+		(!g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§"+eventOnce+"/"))
+}
+
+// gaveOnce reports whether the plan has given its once-only allowance before and does not give it anew.
+func (t *Terms) gaveOnce() bool { return t.once() && t.granted && !t.reset && !t.add }
+
+// expireOnce ends what the plan of t has given once before.
+func (b *Book) expireOnce(t *Terms, at, now time.Time, j *[]Entry) {
+	for _, g := range b.Grants {
+		if g.Status == GrantActive && g.once() && b.Timeline.At(g.EffectiveAt).plan == t.plan {
+			b.expire(g, at, now, j)
+		}
+	}
 }
 
 // isAllowance reports whether g belongs to the allowance of the open period that changes of terms amend.
@@ -287,35 +305,33 @@ func (b *Book) worth(t *Terms, at time.Time) (int64, error) {
 	case !t.prorate:
 		return part(t.Allowance.Amount, b.End.Sub(from), whole), nil
 	}
-	first := b.Timeline.At(b.allowanceAt())
-	if first.now && first.prorate {
-		from = period.Later(from, first.since)
+	if renewed := b.Timeline.At(b.allowanceAt()); renewed.prorate && (renewed.reset || renewed.add) {
+		from = b.allowanceAt()
 	}
-	return b.Timeline.prorated(first, t, from, b.End, whole), nil
+	return b.Timeline.prorated(t, from, b.End, whole), nil
 }
 
-// prorated returns the sum of the amounts from the terms first to the terms last, each multiplied by its share of the
-// time from..end, rounded down once. Terms of another interval than last count as 0.
-func (tl Timeline) prorated(first, last *Terms, from, end time.Time, whole time.Duration) int64 {
-	sum, amount := new(big.Int), int64(0)
-	begin := func(t *Terms) {
-		if amount = 0; t.kind() == last.kind() {
-			amount = t.Allowance.Amount
-		}
-	}
+// prorated returns the sum of the amounts in force from..end up to the terms last, each multiplied by its share of the
+// time, rounded down once. Amounts of another interval count as 0.
+func (tl Timeline) prorated(last *Terms, from, end time.Time, whole time.Duration) int64 {
+	sum, amount, first := new(big.Int), int64(0), true
 	count := func(until time.Time) {
 		if until.After(from) {
 			sum.Add(sum, new(big.Int).Mul(big.NewInt(amount), big.NewInt(until.Sub(from).Microseconds())))
 			from = until
 		}
 	}
-	begin(first)
-	for i := range tl {
-		if t := &tl[i]; t.since.After(first.since) && !t.since.After(last.since) && t.now {
-			count(t.since)
-			begin(t)
+	tl.eachOpening(func(t *Terms, at time.Time) {
+		if t.since.After(last.since) {
+			return
 		}
-	}
+		if !first { // the first terms also apply to every earlier instant
+			count(period.Earlier(at, end))
+		}
+		if amount, first = 0, false; t.kind() == last.kind() {
+			amount = t.Allowance.Amount
+		}
+	})
 	count(end)
 	return sum.Div(sum, big.NewInt(whole.Microseconds())).Int64()
 }
@@ -323,21 +339,17 @@ func (tl Timeline) prorated(first, last *Terms, from, end time.Time, whole time.
 // measure returns from when on amounts count for the allowance of the open period, and the time for which a whole
 // amount counts. That time is longer than the period if the period is a short one: see nextOpening.
 func (b *Book) measure() (from time.Time, whole time.Duration, err error) {
-	from = b.allowanceAt()
-	if b.knows() && from.Equal(b.Start) {
-		if !b.CarriedFrom.IsZero() {
-			from = b.CarriedFrom
-			return from, b.End.Sub(from), nil
-		}
-		p, err := b.Timeline.At(b.Start).Containing(b.Start)
-		if err != nil {
-			return from, 0, err
-		}
-		if p.End.Equal(b.End) {
-			return from, p.End.Sub(p.Start), nil
-		}
+	switch {
+	case !b.knows():
+		return b.Start, b.End.Sub(b.Start), nil
+	case !b.CarriedFrom.IsZero():
+		return b.CarriedFrom, b.End.Sub(b.CarriedFrom), nil
 	}
-	return from, b.End.Sub(from), nil
+	p, err := b.Timeline.At(b.Start).Containing(b.Start)
+	if err != nil || !p.End.Equal(b.End) {
+		return b.Start, b.End.Sub(b.Start), err
+	}
+	return b.Start, p.End.Sub(p.Start), nil
 }
 
 // part returns amount * time / whole, rounded down.
@@ -359,23 +371,25 @@ type PastUse struct {
 // errPastUse is the error of a change of the interval that needs a PastUse which was not read.
 var errPastUse = errors.New("ledger: the use before a change of the interval was not read")
 
-// WantsPastUse returns the instant of a PastUse that the book needs to reach the instant `until`, and the terms that were
-// read. The store reads it and calls AddPastUse, until WantsPastUse returns false.
+// WantsPastUse returns the instant of a PastUse that the book needs to reach the instant `until`, and then every change
+// of terms that is to come. The store reads it and calls AddPastUse, until WantsPastUse returns false.
 func (b *Book) WantsPastUse(until time.Time) (since time.Time, wants bool) {
-	if b.Seq == 0 || b.Broken != nil || !b.loaded || !b.Timeline.changesKind() {
+	if b.readSeq == 0 || b.Broken != nil || !b.loaded || !b.Timeline.changesKind() {
 		return time.Time{}, false
 	}
-	for i := range b.Timeline {
-		if t := &b.Timeline[i]; t.since.After(b.TermsAt) {
-			until = period.Later(until, t.since)
-			if !t.now && b.End.Before(period.Forever) {
-				until = period.Later(until, b.End)
-			}
-		}
-	}
 	c := b.clone()
-	if err := c.skipTo(period.Earlier(until, period.Latest.Add(-time.Microsecond))); errors.Is(err, errPastUse) {
-		return c.wanted, true
+	for range len(b.Timeline) + 2 { // more often than there are instants to reach
+		err := c.skipTo(period.Earlier(until, period.Latest.Add(-time.Microsecond)))
+		if errors.Is(err, errPastUse) {
+			return c.wanted, true
+		}
+		t := &b.Timeline[len(b.Timeline)-1]
+		if err != nil || !t.since.After(c.TermsAt) {
+			break
+		}
+		if until = period.Later(until, t.since); !t.now && c.End.Before(period.Forever) {
+			until = period.Later(until, c.End)
+		}
 	}
 	return time.Time{}, false
 }
@@ -393,24 +407,42 @@ func (tl Timeline) changesKind() bool {
 // AddPastUse adds the use since an instant.
 func (b *Book) AddPastUse(u PastUse) { b.past = append(slices.Clip(b.past), u) }
 
-// pastUse returns the use since an instant: the use that was read, and what allowances have paid since then without an
-// entry in the tables.
-func (b *Book) pastUse(since time.Time) (PastUse, error) {
-	if b.Seq == 0 {
-		return PastUse{}, nil
+// noteUse keeps the use of an entry for a change of the interval that may follow before the balance is read again.
+func (b *Book) noteUse(e *Entry) {
+	if b.past == nil && !b.Timeline.changesKind() {
+		return
 	}
-	for _, u := range b.past {
-		if u.Since.Equal(since) {
-			for _, p := range b.paidUnread {
-				if !p.at.Before(since) {
-					u.Drawn = bound.SaturatingAdd(u.Drawn, p.units)
-				}
-			}
-			return u, nil
+	u := PastUse{Since: e.EffectiveAt}
+	if e.EffectiveAt.IsZero() || e.Kind == EntryCapture {
+		u.Since = b.UpdatedAt
+	}
+	switch g := b.grant(e.Grant); {
+	case e.Kind == EntryOverage:
+		u.Overage = e.Amount
+	case e.Source == SourceAllowance && (g == nil || !g.once()):
+		u.Drawn = (moves[e.Kind].Used - moves[e.Kind].Refunded) * e.Amount
+	}
+	if u.Overage != 0 || u.Drawn != 0 {
+		b.unread = append(b.unread, u)
+	}
+}
+
+// pastUse returns the use since an instant: the use that was read, and the use since then.
+func (b *Book) pastUse(since time.Time) (PastUse, error) {
+	use := PastUse{Since: since}
+	if at := slices.IndexFunc(b.past, func(u PastUse) bool { return u.Since.Equal(since) }); at >= 0 {
+		use = b.past[at]
+	} else if b.readSeq > 0 {
+		b.wanted = since
+		return use, errPastUse
+	}
+	for _, u := range b.unread {
+		if !u.Since.Before(since) {
+			use.Drawn, use.Overage = min(use.Drawn+u.Drawn, MaxAmount), min(use.Overage+u.Overage, MaxAmount)
 		}
 	}
-	b.wanted = since
-	return PastUse{}, errPastUse
+	use.Drawn = max(0, use.Drawn)
+	return use, nil
 }
 
 // heldSince returns how many units of allowances are held whose periods would have ended after an instant.

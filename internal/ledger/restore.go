@@ -28,13 +28,17 @@ type returned struct {
 }
 
 // takesReturns reports whether units can return to g. An active grant has not ended, because advance runs first, and
-// at one instant holds end before grants. An allowance that was used up ended with its period, which a change of the
-// interval may have cut short, or with a reset.
+// at one instant holds end before grants. A grant of the plan that was used up ended with its period, which a change of
+// the interval may have cut short, or with a reset.
 func (b *Book) takesReturns(g *OpenGrant, now time.Time) bool {
-	if g.Status == GrantExhausted && !g.once() && (g.fromPlan() && g.EffectiveAt.Before(b.Start) || g.Source == SourceAllowance && !b.isAllowance(g)) {
-		return false
+	from := time.Time{}
+	switch {
+	case g.Source == SourceRollover:
+		from = b.Start
+	case g.fromPlan(), g.once() && !g.EffectiveAt.Before(b.Start):
+		from = b.ReturnsFrom
 	}
-	return g.Status == GrantActive || g.Status == GrantExhausted && g.ExpiresAt.After(now)
+	return g.Status == GrantActive || g.Status == GrantExhausted && g.ExpiresAt.After(now) && !g.EffectiveAt.Before(from)
 }
 
 // restored describes units that come back to the grant from which they came.
@@ -75,12 +79,16 @@ func (b *Book) restore(r restored, now time.Time) []returned {
 		anew.Priority, anew.CostBasis = g.Priority, g.CostBasis
 	}
 	var out []returned
-	if back := b.backToAllowance(&r, now); back > 0 {
+	counted := b.backToAllowance(&r, now)
+	short := min(counted, b.Short)
+	if r.units -= counted; short > 0 {
+		out = append(out, returned{grant: r.grant, source: r.source, units: short, short: short})
+	}
+	if back := counted - short; back > 0 {
 		g := b.newAllowance("", back, now, b.End, now)
 		g.OperationID = g.ID
 		b.addGrant(g)
 		out = append(out, returned{grant: g.ID, source: g.Source, units: back, policy: ReturnRegrant})
-		r.units -= back
 	}
 	switch {
 	case r.units == 0:
@@ -94,8 +102,8 @@ func (b *Book) restore(r restored, now time.Time) []returned {
 	return out
 }
 
-// backToAllowance takes units of an ended allowance off Carried, if they are part of it. It returns how many of them go
-// to the open period's allowance: those that do not make up for what the balance is short of.
+// backToAllowance takes units of an ended allowance off Carried, if they are part of it. It returns their number. They
+// make up for what the balance is short of; the others go to the open period's allowance.
 func (b *Book) backToAllowance(r *restored, now time.Time) int64 {
 	if r.source != SourceAllowance || b.CarriedFrom.IsZero() || r.drawn.Before(b.CarriedFrom) || !b.End.After(now) {
 		return 0
@@ -104,9 +112,8 @@ func (b *Book) backToAllowance(r *restored, now time.Time) int64 {
 		return 0
 	}
 	counted := min(r.units, b.Carried)
-	short := min(counted, b.Short)
-	b.Carried, b.Short, b.changed = b.Carried-counted, b.Short-short, true
-	return counted - short
+	b.Carried, b.changed = b.Carried-counted, true
+	return counted
 }
 
 // payShort takes back the units that make up for what the balance is short of. It follows the entry of the units that
@@ -115,8 +122,9 @@ func (b *Book) payShort(j *[]Entry, now time.Time, to *returned, e Entry) {
 	if to.short == 0 {
 		return
 	}
-	g := b.grant(to.grant)
-	b.setRemaining(g, g.Remaining-to.short)
+	if g := b.grant(to.grant); b.takesReturns(g, now) {
+		b.setRemaining(g, g.Remaining-to.short)
+	}
 	b.Short -= to.short
 	e.Kind, e.Amount, e.Line, e.Detail = EntryAmendDown, to.short, e.Line+1, nil
 	b.enter(j, now, e)

@@ -182,7 +182,7 @@ func (tl Timeline) markGranted() {
 		return
 	}
 	seen := map[string]bool{}
-	tl.eachOpening(func(t *Terms) {
+	tl.eachOpening(func(t *Terms, _ time.Time) {
 		if t.grantsOnce() {
 			t.granted, seen[t.plan] = seen[t.plan], true
 		}
@@ -192,8 +192,9 @@ func (tl Timeline) markGranted() {
 // grantsOnce reports whether the terms have a once-only allowance.
 func (t *Terms) grantsOnce() bool { return t.Grants && t.once() && t.Allowance.Amount > 0 }
 
-// eachOpening calls visit for all terms under which a period begins or that change an open period, oldest first.
-func (tl Timeline) eachOpening(visit func(*Terms)) {
+// eachOpening calls visit for all terms under which a period begins or that change an open period, oldest first, and for
+// the instants at which they take effect.
+func (tl Timeline) eachOpening(visit func(t *Terms, at time.Time)) {
 	var open *Terms   // terms of the open period
 	var end time.Time // its end; zero: not computed
 	for i := range tl {
@@ -212,7 +213,11 @@ func (tl Timeline) eachOpening(visit func(*Terms)) {
 		if !changes && (open.once() || !end.Before(until)) {
 			continue
 		}
-		visit(t)
+		at := end
+		if changes {
+			at = t.since
+		}
+		visit(t, at)
 		if open = t; opens {
 			end = time.Time{}
 		}

@@ -11,7 +11,7 @@ import (
 type allowance struct {
 	plan    string        // the plan of a once-only allowance
 	once    bool          // it ends at its own end, whatever plan follows
-	apart   bool          // a newer allowance was given anew: no change acts on it, and its draws no longer count
+	apart   bool          // a newer allowance was given anew: no change acts on it
 	from    time.Time     // the whole amount counts from this instant on
 	end     time.Time     // end of its grants
 	length  time.Duration // of the nominal period; 0: once
@@ -63,16 +63,33 @@ func (a *allowance) prorated() int64 {
 	return sum / int64(a.length/time.Microsecond)
 }
 
-// give gives a new allowance from the instant `at` on, less the units that are carried. A prorated one counts from
-// that instant only.
-func (b *balance) give(a allowance, amount, carried int64, id string, at time.Time, prorate bool) (of int) {
-	from := a.from
-	if prorate && !a.once {
-		from = at
+// acted are terms that took effect, for new periods or in the open one.
+type acted struct {
+	at     time.Time
+	kind   kind
+	amount int64
+}
+
+// inForce returns the amounts in force from an instant on. Amounts of another kind of period count as 0.
+func (b *balance) inForce(from time.Time) (amounts []span) {
+	for i, a := range b.acted {
+		if a.kind != b.kind() {
+			a.amount = 0
+		}
+		if i == 0 || !a.at.After(from) {
+			amounts, a.at = nil, from
+		}
+		amounts = append(amounts, span{a.at, a.amount})
 	}
-	a.amounts = []span{{from, amount}}
-	a.worth = a.whole(amount)
-	if prorate && !a.once {
+	return amounts
+}
+
+// give gives a new allowance from the instant `at` on, less the units that are carried. If amounts is nil, the amount
+// counts for the whole period.
+func (b *balance) give(a allowance, amount, carried int64, id string, at time.Time, amounts []span) (of int) {
+	if a.amounts, a.worth = amounts, a.whole(amount); amounts == nil {
+		a.amounts = []span{{a.from, amount}}
+	} else {
 		a.worth = a.prorated()
 	}
 	n := max(0, a.worth-carried)
@@ -125,7 +142,6 @@ func (b *balance) amend(of int, amount int64, at time.Time, prorate bool) {
 	left := b.left(of)
 	rest := left - a.short + worth - a.worth
 	a.worth, a.short = worth, max(0, -rest)
-	b.entries++
 	if more := max(0, rest) - left; more > 0 {
 		n := min(more, b.room())
 		a.worth -= more - n
@@ -135,8 +151,11 @@ func (b *balance) amend(of int, amount int64, at time.Time, prorate bool) {
 		}
 		return
 	}
-	b.amended -= left - max(0, rest)
-	b.takeOff(of, left-max(0, rest))
+	if less := left - max(0, rest); less > 0 {
+		b.amended -= less
+		b.entries++
+		b.takeOff(of, less)
+	}
 }
 
 // takeOff takes n units off the grants of an allowance, in burn order.
@@ -153,7 +172,11 @@ func (b *balance) takeOff(of int, n int64) {
 func (b *balance) replace(amount int64, at time.Time, c *PlanChange) {
 	old := b.allowances[b.current]
 	b.setApart(c)
-	b.current = b.give(allowance{from: old.from, end: old.end, length: old.length}, amount, 0, stamp(at), at, c.Prorate)
+	var amounts []span
+	if c.Prorate {
+		amounts = []span{{at, amount}}
+	}
+	b.current = b.give(allowance{from: old.from, end: old.end, length: old.length}, amount, 0, stamp(at), at, amounts)
 	b.carried, b.carriedFrom = 0, period.Forever
 }
 
@@ -162,7 +185,7 @@ func (b *balance) replace(amount int64, at time.Time, c *PlanChange) {
 func (b *balance) setApart(c *PlanChange) {
 	for i := range b.allowances {
 		a := &b.allowances[i]
-		if c.Reset && i > 0 && i == b.current && !a.apart {
+		if c.Reset && i > 0 && i == b.current && !a.apart && !a.once {
 			b.expireAllowance(i)
 		}
 		a.apart = a.apart || i > 0 && !a.once
@@ -202,13 +225,14 @@ func (b *balance) giveOnce(at time.Time, c *PlanChange, id string) {
 	if b.terms.lasts > 0 {
 		a.end = at.Add(b.terms.lasts)
 	}
-	b.give(a, b.terms.amount, 0, id, at, false)
+	b.give(a, b.terms.amount, 0, id, at, nil)
 }
 
 // carries reports whether draws and holds of an allowance reduce an allowance that follows.
-func (b *balance) carries(of int) bool {
-	return of > 0 && !b.allowances[of].once && !b.allowances[of].apart
-}
+func (b *balance) carries(of int) bool { return of > 0 && !b.allowances[of].once }
+
+// ends reports whether an allowance ends with its period.
+func (b *balance) ends(of int) bool { return b.carries(of) && !b.allowances[of].apart }
 
 // drawn returns the units that were drawn since an instant from allowances of periods.
 func (b *balance) drawn(since time.Time) int64 {

@@ -42,6 +42,7 @@ type balance struct {
 	uses           []use       // all draws from grants
 	excess         []excess    // all overage
 	forgiven       time.Time   // overage before this instant is not owed
+	acted          []acted
 	entries        int
 	grants         []grant
 	closed         []string // its closed periods, as text

@@ -38,6 +38,7 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 	b.plan, b.terms = m.termsAt(k, at)
 	b.agreed, b.start, b.end, b.current = at, at, period.Forever, 0
 	b.carried, b.carriedFrom, b.nominal = 0, period.Forever, period.Forever
+	b.acted = append(slices.Clip(b.acted), acted{at, b.kind(), b.terms.amount})
 	switch b.kind() {
 	case none:
 		return
@@ -52,13 +53,21 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 		b.start, a.from = nominal, nominal
 	}
 	if o.turned {
-		b.nominal, b.carriedFrom, a.from = nominal, nominal, nominal
-		if o.change.Prorate {
-			b.carriedFrom = at
+		b.nominal, a.from = nominal, nominal
+		if !o.change.anew() {
+			b.carriedFrom = nominal
+			b.carried = b.drawn(nominal) + b.heldAfter(nominal)
 		}
-		b.carried = b.drawn(b.carriedFrom) + b.heldAfter(nominal)
 	}
-	b.current = b.give(a, b.terms.amount, b.carried, stamp(b.start), b.start, o.change.Prorate && o.turned)
+	var amounts []span
+	switch {
+	case !o.turned || !o.change.Prorate:
+	case o.change.anew():
+		amounts = []span{{at, b.terms.amount}}
+	default:
+		amounts = b.inForce(nominal)
+	}
+	b.current = b.give(a, b.terms.amount, b.carried, stamp(b.start), b.start, amounts)
 }
 
 // room returns how many units b can still receive. What it has, holds and awaits is at most ledger.MaxAmount.
@@ -160,6 +169,7 @@ func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 		b.expire(due, nil)
 		if acts {
 			b.agreed, b.plan, b.terms = due, plan, terms
+			b.acted = append(slices.Clip(b.acted), acted{due, b.kind(), terms.amount})
 			b.renew(due, change)
 		}
 	}
@@ -198,7 +208,7 @@ func (m *Model) turn(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 
 // ofPeriod reports whether g came from the plan and ends with the period.
 func (b *balance) ofPeriod(g *grant) bool {
-	return b.carries(g.of) || g.source == "rollover" && g.until.Before(period.Forever)
+	return b.ends(g.of) || g.source == "rollover"
 }
 
 // rollover has the units that roll over into the next period, and how many of them come from this period's grants.
@@ -277,7 +287,7 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, at time.Time, o *op
 	}))
 	*b = balance{
 		opening: closing, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven,
-		allowances: b.allowances, uses: b.uses, excess: b.excess,
+		allowances: b.allowances, uses: b.uses, excess: b.excess, acted: b.acted,
 	}
 	before := len(b.grants)
 	m.open(k, b, at, o)

@@ -348,7 +348,7 @@ func (b *balance) checkBooks(t *rapid.T, held int64) {
 func (b *balance) heldOf(of int) int64 {
 	sum := int64(0)
 	for _, g := range b.grants {
-		if g.of == of || b.carries(g.of) && g.until.After(b.nominal) {
+		if g.of == of || b.carries(g.of) && g.until.After(b.carriedFrom) {
 			sum += g.held
 		}
 	}

@@ -68,7 +68,7 @@ func (m *Model) termsAt(k ledger.BalanceKey, t time.Time) (string, Terms) {
 		return "", Terms{}
 	}
 	if k.Subject != "" {
-		return change.Plan, Terms{amount: *terms.perSubject, once: terms.once, lasts: terms.lasts, day: terms.day}
+		return change.Plan, Terms{amount: *terms.perSubject, once: terms.once, day: terms.day}
 	}
 	if own, ok := change.Own[k.Meter]; ok {
 		terms.amount = own

@@ -14,7 +14,7 @@
 -- PostgreSQL shows such rows, but a failover would lose them.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.returns_from, b.terms_at,
        b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -27,7 +27,7 @@ FOR NO KEY UPDATE OF b;
 -- Does the same as LockBalances but waits for no row: it leaves out the balances that another transaction has locked.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.returns_from, b.terms_at,
        b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -51,7 +51,7 @@ JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject
 -- condition of the index: an event at a later instant is never due.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.returns_from, b.terms_at,
        b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM balances b
@@ -67,7 +67,7 @@ FOR NO KEY UPDATE OF b SKIP LOCKED;
 -- these balances, which belong to one shard group.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.returns_from, b.terms_at,
        b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -363,7 +363,7 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $10::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: UpdateBalances
--- Writes the changed balances, which are all locked. $37 is the expected number of updated rows. Any other number
+-- Writes the changed balances, which are all locked. $38 is the expected number of updated rows. Any other number
 -- means that a locked row is missing. A division by zero then fails the transaction.
 WITH written AS (
     UPDATE balances b
@@ -373,21 +373,21 @@ WITH written AS (
         owed = n.owed, settled = n.settled, forgiven_seq = n.forgiven_seq, head_grant = n.head_grant, head_source = n.head_source,
         head_remaining = n.head_remaining, next_event_at = n.next_event_at, updated_at = n.updated_at,
         roll_at = n.roll_at, chain = n.chain, carried = n.carried, amended = n.amended, entitled = n.entitled, short = n.short,
-        overage_before = n.overage_before, carried_from = n.carried_from, allowance_at = n.allowance_at, terms_at = n.terms_at
+        overage_before = n.overage_before, carried_from = n.carried_from, allowance_at = n.allowance_at, returns_from = n.returns_from, terms_at = n.terms_at
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
                 $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
                 $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[],
                 $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::bytea[],
-                $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::timestamptz[], $35::timestamptz[], $36::timestamptz[])
+                $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::timestamptz[], $35::timestamptz[], $36::timestamptz[], $37::timestamptz[])
          AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
                refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
                head_remaining, next_event_at, updated_at, roll_at, chain, carried, amended, entitled, short, overage_before, carried_from,
-                      allowance_at, terms_at)
+                      allowance_at, returns_from, terms_at)
     WHERE b.tenant_id = n.tenant_id AND b.meter = n.meter AND b.subject = n.subject
     -- citus: AND b.tenant_id = ANY ($1::text[])
     RETURNING 1
 )
-SELECT 1 / (CASE WHEN count(*) = $37::bigint THEN 1 ELSE 0 END) FROM written;
+SELECT 1 / (CASE WHEN count(*) = $38::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: InsertBalances
 -- Inserts the rows of balances that the batch has changed and that had no row. A unique violation means that another
@@ -395,20 +395,20 @@ SELECT 1 / (CASE WHEN count(*) = $37::bigint THEN 1 ELSE 0 END) FROM written;
 INSERT INTO balances (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
                       refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
                       head_remaining, next_event_at, updated_at, roll_at, chain, carried, amended, entitled, short, overage_before, carried_from,
-                      allowance_at, terms_at)
+                      allowance_at, returns_from, terms_at)
 SELECT n.tenant_id, n.meter, n.subject, n.seq, n.plan, n.plan_version, n.allowance, n.renews, n.period_start, n.period_end, n.opening,
        n.granted, n.refunded, n.used, n.expired, n.adjusted + n.amended, n.held, n.overage, n.owed, n.settled, n.forgiven_seq, n.head_grant,
        n.head_source, n.head_remaining, n.next_event_at, n.updated_at, n.roll_at, n.chain, n.carried, n.amended,
-       n.entitled, n.short, n.overage_before, n.carried_from, n.allowance_at, n.terms_at
+       n.entitled, n.short, n.overage_before, n.carried_from, n.allowance_at, n.returns_from, n.terms_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
             $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
             $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[],
             $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::bytea[],
-            $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::timestamptz[], $35::timestamptz[], $36::timestamptz[])
+            $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::timestamptz[], $35::timestamptz[], $36::timestamptz[], $37::timestamptz[])
      AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
            refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
            head_remaining, next_event_at, updated_at, roll_at, chain, carried, amended, entitled, short, overage_before, carried_from,
-                      allowance_at, terms_at);
+                      allowance_at, returns_from, terms_at);
 
 -- name: InsertGrants
 -- Stores new grants.
