@@ -103,3 +103,29 @@ func TestAmended_InBalanceStatementAndEntries(t *testing.T) {
 	assert.Equal(t, got.Amended, closed.Amended)
 	s.verifyClean()
 }
+
+// A change of the interval ends the period and amends nothing: the next allowance is less by what was drawn. A reset
+// amends nothing either. It gives the whole allowance anew, and the rest of the old one expires.
+func TestAmended_IntervalChangedOrReset_IsZero(t *testing.T) {
+	t.Parallel()
+	s := newService(t).rhythmic()
+	s.call("PUT", "/v1/plans/daily", `{"allowances":[
+		{"meter":"calls","amount":100,"every":"day","anchor":"tenant"}]}`).want(201)
+	s.debit("k1", "acme", "calls", 4).want(200)
+	s.patch(`{"plan":"daily","apply":"now"}`).want(200)
+	got := s.balance("calls", "")
+	assert.True(t, got.Amended == 0 && *got.Carried == 4 && got.Granted == 96 && got.Used == 0 &&
+		got.Remaining == 96, got)
+	ended := decoded[client.Statement](s.call("GET", "/v1/tenants/acme/statements/calls/last", "").want(200))
+	foots(t, &ended)
+	assert.True(t, ended.Amended == 0 && ended.Used == 4 && ended.Expired == 6, ended)
+
+	s.debit("k2", "acme", "calls", 6).want(200)
+	s.patch(`{"overrides":{"calls":50},"apply":"now","usage":"reset","reason":"goodwill"}`).want(200)
+	got = s.balance("calls", "")
+	assert.True(t, got.Amended == 0 && *got.Carried == 0 && got.Expired == 90 && got.Granted == 146 &&
+		got.Remaining == 50, got)
+	open := s.statement("calls", *got.Period.Start)
+	foots(t, &open)
+	s.verifyClean()
+}
