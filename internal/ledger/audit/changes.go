@@ -25,9 +25,9 @@ type Changes struct {
 	Left     int64     // units that can still be drawn
 	Ends     time.Time // the latest of their ends; zero: there are none
 
-	GivenAt time.Time // when a change of terms last gave the allowance as a whole; zero: no entry says that one did
-	Owing   int64     // overage of earlier periods that the open period owes at its beginning
-	Past    *PastOverage
+	GivenAt time.Time    // when a change of terms last gave the allowance as a whole; zero: no entry says that one did
+	Owing   int64        // overage of earlier periods that the open period owes at its beginning
+	Past    *PastOverage // nil: not read, because a checkpoint has the entries or because no earlier use counts
 }
 
 // PastOverage is the overage between CarriedFrom and the open period.

@@ -36,7 +36,8 @@
 //	forgave  the entry that last forgave overage
 //	period   the sums of the newest entry's period, in the order of periodSums.list
 //	totals   the sums of all periods: issued, used, refunded, expired, adjusted
-//	grants   grants that had not ended, by id: issued, scheduled, returned, left, topped, voided, given, and the first entry
+//	grants   grants that had not ended, by id: issued, scheduled, returned, left, topped, voided,
+//	         given, and the first entry
 //	facts    a digest of the balance's row
 //
 // An archived checkpoint (see Pin) replaces entries that were removed. Later passes begin at the balance's newest

@@ -23,6 +23,7 @@ type OpenedPeriod struct {
 	Plan        string
 	PlanVersion int32
 	Overage     int64
+	Raised      int64 // opening, granted and adjusted units: what the balance had of other grants at most
 
 	// Only the open period has these.
 	Open      bool
@@ -74,7 +75,8 @@ func (s *stored) openedOf(k Key, j *journal) Opened {
 	for i, p := range list {
 		o := OpenedPeriod{
 			Start: p.start, End: p.end, Plan: p.plan, PlanVersion: p.planVersion, Overage: p.overage,
-			Idle: p.idle, RolledOver: p.rolledOver, Rollover: p.rollover, Owing: p.owing, TermsAt: p.termsAt,
+			Raised: p.opening + p.granted + max(0, p.adjusted),
+			Idle:   p.idle, RolledOver: p.rolledOver, Rollover: p.rollover, Owing: p.owing, TermsAt: p.termsAt,
 			Opening: p.opening, Closing: p.closing, Used: p.used, Held: p.held,
 		}
 		if o.Open = i == len(list)-1; o.Open {

@@ -33,6 +33,7 @@ func (c *comparison) compareChanges() {
 	open := &c.balance.Periods[last]
 	x := changes{comparison: c, Changes: c.balance.Changes, open: open, kind: c.kindOf(open)}
 	x.compareWorth()
+	x.compareAmount()
 	x.compareCarriedFrom(last)
 	x.compareOverageBefore(last)
 	x.compareAllowanceAt()
@@ -76,7 +77,9 @@ func (x *changes) compareWorth() {
 	case x.Short > 0 && x.Left > 0:
 		x.add("units left of an allowance that is short of some", 0, x.Left)
 	case x.kind == period.Once && !x.Whole: // it was given in an earlier period
-		worth := func(_ *ledger.TenantTerms, t *ledger.Terms) bool { return t.Grants && t.Allowance.Amount >= x.Entitled }
+		worth := func(_ *ledger.TenantTerms, t *ledger.Terms) bool {
+			return t.Grants && t.Allowance.Amount >= x.Entitled
+		}
 		if !x.eachTerms(x.open.End, worth) {
 			x.add("what the allowance is worth", "at most the amount of a plan", x.Entitled)
 		}
@@ -86,6 +89,27 @@ func (x *changes) compareWorth() {
 	}
 	if want := x.Given - x.Short + x.Carried; x.Entitled != want {
 		x.add("what the allowance is worth", want, x.Entitled)
+	}
+}
+
+// compareAmount compares what the allowance is worth with the amount of the terms in force. Both are the same unless
+// the period is a short one, a change was prorated, or the whole amount did not fit.
+func (x *changes) compareAmount() {
+	amount, cut := x.open.Allowance, !x.CarriedFrom.IsZero()
+	fits := x.open.Raised < ledger.MaxAmount/2 && amount < ledger.MaxAmount/2
+	prorated := func(h *ledger.TenantTerms, _ *ledger.Terms) bool {
+		return h.Prorate && (cut || h.Since.After(x.open.Start))
+	}
+	nominal := func(_ *ledger.TenantTerms, t *ledger.Terms) bool {
+		p, err := t.Containing(x.open.Start)
+		return err == nil && t.Grants && t.Allowance.Every == x.kind &&
+			p.Start.Equal(x.open.Start) && p.End.Equal(x.open.End)
+	}
+	if x.kind == "" || x.Entitled == amount || !fits || x.eachTerms(x.open.End, prorated) {
+		return
+	}
+	if cut || x.eachTerms(x.open.End, nominal) {
+		x.add("what the allowance is worth under its terms", amount, x.Entitled)
 	}
 }
 
@@ -101,22 +125,20 @@ func (x *changes) ended() bool {
 	})
 }
 
-// compareCarriedFrom compares the instant since which earlier use counts. Only a change of the interval lets earlier use
-// count, until the allowance is given as a whole once more.
+// compareCarriedFrom compares the instant since which earlier use counts. Only a change of the interval lets
+// earlier use count.
 func (x *changes) compareCarriedFrom(last int) {
 	if x.CarriedFrom.IsZero() && x.Carried != 0 {
 		x.add("earlier use that the allowance is less by", 0, x.Carried)
 	}
 	from, known := x.countsFrom(last)
-	if x.AllowanceAt.After(x.open.Start) {
-		from, known = []time.Time{{}}, true
-	}
 	if known && !slices.ContainsFunc(from, x.CarriedFrom.Equal) {
 		texts := make([]string, len(from))
 		for i, at := range from {
 			texts[i] = sinceText(at)
 		}
-		x.add("beginning of the earlier use that counts", strings.Join(slices.Compact(texts), " or "), sinceText(x.CarriedFrom))
+		want := strings.Join(slices.Compact(texts), " or ")
+		x.add("beginning of the earlier use that counts", want, sinceText(x.CarriedFrom))
 	}
 }
 
@@ -149,19 +171,20 @@ func (c *comparison) countsFrom(i int) (from []time.Time, known bool) {
 		})
 		return from, true
 	}
-	// What counted in the period before counts on, unless the allowance was given as a whole in it.
-	from, known = c.countsFrom(i - 1)
-	from = slices.DeleteFunc(from, time.Time.IsZero)
-	return append(from, before.Start), known
+	from, known = c.countsFrom(i - 1) // what counted in the period before counts on
+	for j := range from {
+		if from[j].IsZero() {
+			from[j] = before.Start
+		}
+	}
+	return from, known
 }
 
-// compareOverageBefore compares the earlier overage that counts against the cap. If the allowance was given as a whole
-// since, the row does not say any more since when overage counts.
+// compareOverageBefore compares the earlier overage that counts against the cap.
 func (x *changes) compareOverageBefore(last int) {
 	what := "earlier overage that counts"
 	if x.CarriedFrom.IsZero() {
-		from, known := x.countsFrom(last)
-		if x.OverageBefore != 0 && known && from[0].IsZero() {
+		if x.OverageBefore != 0 {
 			x.add(what, 0, x.OverageBefore)
 		}
 		return
@@ -252,16 +275,17 @@ func (x *changes) mayAdd(last int) bool {
 // move it.
 func (x *changes) compareTermsAt() {
 	what := "instant of the terms in force"
-	if !x.eachTerms(period.Forever, func(h *ledger.TenantTerms, _ *ledger.Terms) bool { return h.Since.Equal(x.TermsAt) }) &&
-		!x.isVersion(x.TermsAt) {
+	begins := func(h *ledger.TenantTerms, _ *ledger.Terms) bool { return h.Since.Equal(x.TermsAt) }
+	if !x.eachTerms(period.Forever, begins) && !x.isVersion(x.TermsAt) {
 		x.add(what, "that of terms", instant(x.TermsAt))
 		return
 	}
 	endless := x.kind == "" || x.kind == period.Once
 	for i := range x.history {
 		h := &x.history[i]
-		missed := h.Since.After(x.TermsAt) && h.Since.After(x.open.Start) && h.Since.Add(termsMargin).Before(x.UpdatedAt)
-		if missed && (h.Now || endless) && h.Since.Before(x.open.End) && (h.Now && (h.Reset || h.Add) || !x.rules(h)) {
+		due := h.Since.After(x.TermsAt) && h.Since.After(x.open.Start) && h.Since.Before(x.open.End) &&
+			h.Since.Add(termsMargin).Before(x.UpdatedAt)
+		if due && (h.Now || endless) && (h.Now && (h.Reset || h.Add) || !x.rules(h)) {
 			x.add(what, "at least "+instant(h.Since), instant(x.TermsAt))
 			return
 		}

@@ -16,7 +16,8 @@ func (b *bundle) agree(tenant, plan, columns string) {
 	b.t.Helper()
 	at := b.now()
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate)
-		SELECT o.tenant_id, $2, $3, o.anchor, o.timezone, true FROM tenant_terms o WHERE o.tenant_id = $1 ORDER BY o.effective_at DESC LIMIT 1`, tenant, at, plan)
+		SELECT o.tenant_id, $2, $3, o.anchor, o.timezone, true FROM tenant_terms o
+		WHERE o.tenant_id = $1 ORDER BY o.effective_at DESC LIMIT 1`, tenant, at, plan)
 	if columns != "" {
 		b.exec("UPDATE tenant_terms SET "+columns+" WHERE tenant_id = $1 AND effective_at = $2", tenant, at)
 	}
@@ -181,36 +182,86 @@ func TestVerify_ChangedAmendment_IsReported(t *testing.T) {
 	entry := func(set, which string) string { return "UPDATE entries SET " + set + " WHERE " + which }
 	cases := []damage{
 		{"amount of an amendment up", entry("amount = amount + 1", "kind = 'amend_up'"), "remaining_after"},
-		{"amount of an amendment down", entry("amount = amount - 1", "kind = 'amend_down' AND tenant_id = 'short'"), "remaining_after"},
-		{"amount of an amendment of returned units", entry("amount = amount + 1", "kind = 'amend_down' AND operation_id = 'r'"), "remaining_after"},
-		{"amendment called an adjustment", entry("kind = 'adjust_down'", "kind = 'amend_down' AND tenant_id = 'short'"), "amended"},
+		{
+			"amount of an amendment down", entry("amount = amount - 1", "kind = 'amend_down' AND tenant_id = 'short'"),
+			"remaining_after",
+		},
+		{
+			"amount of an amendment of returned units",
+			entry("amount = amount + 1", "kind = 'amend_down' AND operation_id = 'r'"),
+			"remaining_after",
+		},
+		{
+			"amendment called an adjustment",
+			entry("kind = 'adjust_down'", "kind = 'amend_down' AND tenant_id = 'short'"),
+			"amended",
+		},
 		{"amendment gone", "DELETE FROM entries WHERE kind = 'amend_up'", "numbering of entries"},
-		{"beginning of an amendment", "UPDATE grants SET effective_at = effective_at - interval '1 second' WHERE operation_id LIKE '§amend/%'", "beginning of grant"},
-		{"expiry of an amendment", "UPDATE grants SET expires_at = expires_at - interval '1 second' WHERE operation_id LIKE '§amend/%'", "expiry of grant"},
-		{"amount of an amendment's grant", "UPDATE grants SET amount = amount + 1 WHERE operation_id LIKE '§amend/%'", "amount of grant"},
+		{
+			"beginning of an amendment",
+			"UPDATE grants SET effective_at = effective_at - interval '1 second' WHERE operation_id LIKE '§amend/%'",
+			"beginning of grant",
+		},
+		{
+			"expiry of an amendment",
+			"UPDATE grants SET expires_at = expires_at - interval '1 second' WHERE operation_id LIKE '§amend/%'",
+			"expiry of grant",
+		},
+		{
+			"amount of an amendment's grant",
+			"UPDATE grants SET amount = amount + 1 WHERE operation_id LIKE '§amend/%'",
+			"amount of grant",
+		},
 		{"amended of a closed period", "UPDATE periods SET amended = amended + 1 WHERE tenant_id = 'days'", "amended"},
 		{"earlier use, none", balance("days", "carried = 0"), "what the allowance is worth"},
 		{"beginning of earlier use, none", balance("days", "carried_from = 'epoch'"), "beginning of the earlier use"},
-		{"beginning of earlier use", balance("days", "carried_from = carried_from + interval '1 second'"), "beginning of the earlier use"},
-		{"beginning of earlier use invented", balance("short", "carried_from = period_start"), "beginning of the earlier use"},
+		{
+			"beginning of earlier use", balance("days", "carried_from = carried_from + interval '1 second'"),
+			"beginning of the earlier use",
+		},
+		{
+			"beginning of earlier use invented", balance("short", "carried_from = period_start"),
+			"beginning of the earlier use",
+		},
 		{"earlier use invented", balance("short", "carried = 1, entitled = entitled + 1"), "earlier use"},
+		{
+			"earlier use and worth that agree", balance("days", "carried = carried + 1, entitled = entitled + 1"),
+			"worth under its terms",
+		},
 		{"earlier overage, none", balance("days", "overage_before = 0"), "earlier overage"},
 		{"earlier overage invented", balance("short", "overage_before = 1"), "earlier overage"},
 		{"reset, none", balance("reset", "allowance_at = period_start"), "instant at which the allowance was given"},
-		{"reset later", balance("reset", "allowance_at = allowance_at + interval '1 second'"), "what the allowance is worth"},
-		{"reset that never was", balance("short", "allowance_at = allowance_at + interval '1 second'"), "instant at which the allowance was given"},
+		{
+			"reset later", balance("reset", "allowance_at = allowance_at + interval '1 second'"),
+			"what the allowance is worth",
+		},
+		{
+			"reset that never was", balance("short", "allowance_at = allowance_at + interval '1 second'"),
+			"instant at which the allowance was given",
+		},
 		{"terms that would take effect again", balance("reset", "terms_at = period_start"), "instant of the terms"},
 		{"returns from before a reset", balance("reset", "returns_from = period_start"), "allowances take returns"},
-		{"returns from before the period", balance("short", "returns_from = returns_from - interval '1 second'"), "allowances take returns"},
-		{"returns from after the beginning", balance("days", "returns_from = returns_from + interval '1 second'"), "allowances take returns"},
-		{"terms that never were", balance("short", "terms_at = terms_at + interval '1 second'"), "instant of the terms"},
+		{
+			"returns from before the period", balance("short", "returns_from = returns_from - interval '1 second'"),
+			"allowances take returns",
+		},
+		{
+			"returns from after the beginning", balance("days", "returns_from = returns_from + interval '1 second'"),
+			"allowances take returns",
+		},
+		{
+			"terms that never were", balance("short", "terms_at = terms_at + interval '1 second'"),
+			"instant of the terms",
+		},
 	}
 	for _, tenant := range []string{"short", "reset", "days"} {
 		for column, fact := range map[string]string{
-			"entitled": "worth", "short": "worth", "carried": "worth", "overage_before": "overage", "amended": "amended",
+			"entitled": "worth", "short": "worth", "carried": "worth", "overage_before": "overage",
+			"amended": "amended",
 		} {
 			for _, by := range []string{"+ 1", "- 1"} {
-				cases = append(cases, damage{tenant + "." + column, balance(tenant, fmt.Sprintf("%s = %s %s", column, column, by)), fact})
+				set := fmt.Sprintf("%s = %s %s", column, column, by)
+				cases = append(cases, damage{tenant + "." + column, balance(tenant, set), fact})
 			}
 		}
 	}
@@ -228,8 +279,8 @@ func TestVerify_PeriodOfAnEarlierVersion_Agrees(t *testing.T) {
 		b.signUp(tenant, "small")
 		mustDo(b, debitOf(tenant, "a", 60))
 	}
-	b.exec(`UPDATE balances SET entitled = 7, short = 8, overage_before = 9, carried_from = period_start, allowance_at = period_start - interval '1 day',
-		terms_at = period_start - interval '1 day'`)
+	b.exec(`UPDATE balances SET entitled = 7, short = 8, overage_before = 9, carried_from = period_start,
+		allowance_at = period_start - interval '1 day', terms_at = period_start - interval '1 day'`)
 	b.agrees("a period of an earlier version")
 	mustDo(b, debitOf("acme", "b", 1))
 	b.agrees("use")

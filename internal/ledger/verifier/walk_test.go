@@ -57,7 +57,8 @@ func (w *walker) step(tenant, key string) {
 		}
 	case 5:
 		if len(w.holds[tenant]) > 0 {
-			h := &ledger.HoldChange{Tenant: tenant, Key: key, HoldID: pick(w, w.holds[tenant]), Action: ledger.ActionRelease}
+			h := &ledger.HoldChange{Tenant: tenant, Key: key, HoldID: pick(w, w.holds[tenant])}
+			h.Action = ledger.ActionRelease
 			if w.IntN(2) == 0 {
 				h.Action, h.Items = ledger.ActionCapture, []ledger.Item{{Meter: "api_calls", Amount: amount}}
 				w.made[tenant] = append(w.made[tenant], key)
@@ -65,12 +66,13 @@ func (w *walker) step(tenant, key string) {
 			try(w, tenant, h, h.Action, h.HoldID, amount)
 		}
 	case 6:
-		a := &ledger.Adjust{Tenant: tenant, Key: key, Meter: "api_calls", Amount: pick(w, []int64{amount, -amount}), Reason: "test"}
+		a := &ledger.Adjust{Tenant: tenant, Key: key, Meter: "api_calls", Reason: "test"}
+		a.Amount = pick(w, []int64{amount, -amount})
 		try(w, tenant, a, "adjust", a.Amount)
 	default:
 		plan, columns := pick(w, w.plans), pick(w, []string{
-			"", "", "prorate = true", "usage = 'reset'", "usage = 'add'", `overrides = '{"api_calls": 33}'`, "timezone = 'Asia/Kolkata'",
-			"anchor = anchor + interval '100 minutes'", "immediate = false",
+			"", "", "prorate = true", "usage = 'reset'", "usage = 'add'", `overrides = '{"api_calls": 33}'`,
+			"timezone = 'Asia/Kolkata'", "anchor = anchor + interval '100 minutes'", "immediate = false",
 		})
 		w.agree(tenant, plan, columns)
 		w.log[tenant] = append(w.log[tenant], fmt.Sprintln("change", plan, columns, w.now()))
@@ -89,7 +91,8 @@ func TestVerify_RandomChanges_Agree(t *testing.T) {
 	w.plan("hourly", 9, "hour", "overage_policy = 'allow', overage_cap = 20")
 	w.plan("rolling", 50, "day", "rollover_max = 70")
 	w.plans = []string{
-		"small", "large", "tiny", "daily", "local", "capped", "dayover", "owed", "trial", "gift", "none", "hourly", "rolling",
+		"small", "large", "tiny", "daily", "local", "capped", "dayover", "owed", "trial", "gift", "none", "hourly",
+		"rolling",
 	}
 	for i := range tenants {
 		w.signUp(fmt.Sprint("t", i), pick(w, w.plans))
