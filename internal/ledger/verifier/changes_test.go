@@ -279,7 +279,7 @@ func TestVerify_PeriodOfAnEarlierVersion_Agrees(t *testing.T) {
 		b.signUp(tenant, "small")
 		mustDo(b, debitOf(tenant, "a", 60))
 	}
-	b.exec(`UPDATE balances SET entitled = 7, short = 8, overage_before = 9, carried_from = period_start,
+	b.exec(`UPDATE balances SET amended = 5, entitled = 7, short = 8, overage_before = 9, carried_from = period_start,
 		allowance_at = period_start - interval '1 day', terms_at = period_start - interval '1 day'`)
 	b.agrees("a period of an earlier version")
 	mustDo(b, debitOf("acme", "b", 1))
