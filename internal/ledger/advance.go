@@ -187,9 +187,10 @@ func (b *Book) countPast(o *opening) (err error) {
 }
 
 // rollsOver reports whether units of g may move into the next period. If a change of the interval ends the period, the
-// next allowance contains what is left of this allowance. Then only units of an earlier rollover may move.
-func (o *opening) rollsOver(g *OpenGrant, end time.Time) bool {
-	return g.Status == GrantActive && g.fromPlan() && (g.Source == SourceRollover || !o.cut && !g.ExpiresAt.After(end))
+// next allowance contains what is left of this allowance. Then only units of an earlier rollover may move. What a change
+// let stay beside a new allowance ends with the period.
+func (o *opening) rollsOver(b *Book, g *OpenGrant) bool {
+	return g.Status == GrantActive && g.fromPlan() && (g.Source == SourceRollover || !o.cut && b.isAllowance(g) && !g.ExpiresAt.After(b.End))
 }
 
 // carryOver moves unused units of the plan's grants into a rollover grant of the next period. The terms of the
@@ -198,7 +199,7 @@ func (o *opening) rollsOver(g *OpenGrant, end time.Time) bool {
 func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	left := int64(0)
 	for _, g := range b.Grants {
-		if o.rollsOver(g, b.End) {
+		if o.rollsOver(b, g) {
 			left += g.Remaining
 		}
 	}
@@ -219,7 +220,7 @@ func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	excess := left - moved
 	n := int32(0)
 	for _, g := range b.Grants {
-		if !o.rollsOver(g, b.End) || g.Remaining == 0 {
+		if !o.rollsOver(b, g) || g.Remaining == 0 {
 			continue
 		}
 		lost := min(excess, g.Remaining) // the units that would burn first are lost

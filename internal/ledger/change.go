@@ -104,6 +104,9 @@ func (b *Book) amend(t *Terms, at, now time.Time, j *[]Entry) error {
 			return err
 		}
 	}
+	if !b.knows() { // an older version opened the period
+		b.Entitled, b.AllowanceAt = was, b.Start
+	}
 	b.TermsAt, b.changed = t.since, true
 	b.agree(t)
 	c := changing{book: b, j: j, id: systemID(t.event("amend"), b.BalanceKey, instantID(t.since)), at: at, now: now}
@@ -153,7 +156,7 @@ func (c *changing) amendTo(t *Terms, was, worth int64) {
 	if t.prorate {
 		worth = max(worth, was-(left-b.Short)-held)
 	}
-	ends := b.allowanceEnd(t)
+	ends := b.allowanceEnd(b.Timeline.At(b.allowanceAt())) // a change does not change when the allowance ends
 	if !ends.After(c.at) {
 		b.Entitled = worth
 		return

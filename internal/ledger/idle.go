@@ -146,12 +146,16 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	if err != nil {
 		return nil, err
 	}
+	last, err := t.Containing(end.Add(-time.Microsecond))
+	if err != nil {
+		return nil, err
+	}
 	s := o.idleState()
 	after, paid := t.Allowance.passAll(s, n)
 	b.Start, b.End = at, end
 	b.Plan, b.PlanVersion, b.Terms, b.TermsAt = t.plan, t.version, &t.Allowance, period.Later(b.TermsAt, t.since)
 	r := runEntries{book: b, j: j, id: systemID("idle", b.BalanceKey, instantID(at)), now: now}
-	r.payOverage(s.owing, paid, after.owing, at, end)
+	r.payOverage(s.owing, paid, after.owing, at, last.Start, end)
 	next := &opening{terms: t, period: p, worth: t.Allowance.Amount, owing: after.owing}
 	if next.rollover = r.rollOver(o.rollover, after, at, p); next.rollover != nil {
 		b.addGrant(next.rollover)
@@ -191,11 +195,11 @@ func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount i
 
 // payOverage writes entries for three amounts. These are the overage that the run owed at its start, the part that
 // its allowances and rollovers paid, and the part that was forgiven. The grants that paid began and ended within the
-// run, so they have no rows.
-func (r *runEntries) payOverage(owing, paid, left int64, at, end time.Time) {
+// run, so they have no rows. They paid at the latest when the last period of the run began.
+func (r *runEntries) payOverage(owing, paid, left int64, at, last, end time.Time) {
 	r.enter(EntryOwe, nil, SourceOverage, owing, at)
 	r.enter(EntryGrant, nil, SourceAllowance, paid, end)
-	r.enter(EntryPayOwed, nil, SourceAllowance, paid, end)
+	r.enter(EntryPayOwed, nil, SourceAllowance, paid, last)
 	if forgiven := owing - paid - left; forgiven > 0 {
 		r.enter(EntryForgive, nil, SourceOverage, forgiven, end)
 		r.book.ForgivenSeq = r.book.Seq

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -148,12 +149,26 @@ func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVer
 			}
 			t := termsOf(k, &h, &versions[j])
 			t.since, t.now = since, h.Now && j == first
-			t.prorate, t.reset, t.add = t.now && h.Prorate, t.now && h.Reset, t.now && h.Add
+			t.prorate = t.now && h.Prorate
+			if t.now && (i == 0 || h.concerns(&history[i-1], k.Meter)) {
+				t.reset, t.add = h.Reset, h.Add
+			}
 			tl = append(tl, t)
 		}
 	}
 	tl.markGranted()
 	return tl
+}
+
+// concerns reports whether h gives the allowance of a meter anew if it gives allowances anew. A change that names other
+// meters only does not.
+func (h *TenantTerms) concerns(before *TenantTerms, meter string) bool {
+	if h.Plan != before.Plan || maps.Equal(h.Overrides, before.Overrides) {
+		return true
+	}
+	own, has := h.Overrides[meter]
+	was, had := before.Overrides[meter]
+	return has != had || own != was
 }
 
 // termsOf returns the terms that h and version v of its plan define. It does not set since, now, prorate, reset,

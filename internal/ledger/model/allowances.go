@@ -11,6 +11,7 @@ import (
 type allowance struct {
 	plan    string        // the plan of a once-only allowance
 	once    bool          // it ends at its own end, whatever plan follows
+	gave    bool          // a once-only allowance whose amount was not always 0
 	apart   bool          // a newer allowance was given anew: no change acts on it
 	from    time.Time     // the whole amount counts from this instant on
 	end     time.Time     // end of its grants
@@ -84,13 +85,17 @@ func (b *balance) inForce(from time.Time) (amounts []span) {
 	return amounts
 }
 
-// give gives a new allowance from the instant `at` on, less the units that are carried. If amounts is nil, the amount
-// counts for the whole period.
-func (b *balance) give(a allowance, amount, carried int64, id string, at time.Time, amounts []span) (of int) {
-	if a.amounts, a.worth = amounts, a.whole(amount); amounts == nil {
-		a.amounts = []span{{a.from, amount}}
-	} else {
-		a.worth = a.prorated()
+// give gives a new allowance from the instant `at` on, less the units that are carried. Prorated, an allowance that is
+// given anew counts from then on, and every other one for the time in which its amounts were in force.
+func (b *balance) give(a allowance, amount, carried int64, id string, at time.Time, c *PlanChange) (of int) {
+	a.amounts, a.worth = []span{{at, amount}}, a.whole(amount)
+	if !a.once {
+		if !c.Prorate || !c.anew() {
+			a.amounts = b.inForce(a.from)
+		}
+		if c.Prorate {
+			a.worth = a.prorated()
+		}
 	}
 	n := max(0, a.worth-carried)
 	a.short = max(0, carried-a.worth)
@@ -135,6 +140,7 @@ func (b *balance) amend(of int, amount int64, at time.Time, prorate bool) {
 		return
 	}
 	a.amounts = append(slices.Clip(a.amounts), span{at, amount})
+	a.gave = a.gave || amount > 0
 	worth := a.whole(amount)
 	if prorate && !a.once {
 		worth = max(a.prorated(), b.drawnOf(of))
@@ -172,11 +178,7 @@ func (b *balance) takeOff(of int, n int64) {
 func (b *balance) replace(amount int64, at time.Time, c *PlanChange) {
 	old := b.allowances[b.current]
 	b.setApart(c)
-	var amounts []span
-	if c.Prorate {
-		amounts = []span{{at, amount}}
-	}
-	b.current = b.give(allowance{from: old.from, end: old.end, length: old.length}, amount, 0, stamp(at), at, amounts)
+	b.current = b.give(allowance{from: old.from, end: old.end, length: old.length}, amount, 0, stamp(at), at, c)
 	b.carried, b.carriedFrom = 0, period.Forever
 }
 
@@ -202,30 +204,36 @@ func (b *balance) expireAllowance(of int) {
 }
 
 // giveOnce gives the once-only allowance of the plan in force, or changes its amount. A plan gives it once, unless the
-// change c gives it anew.
+// change c gives it anew. If the plan comes back, nothing is given, and a change of its amount counts from then on.
 func (b *balance) giveOnce(at time.Time, c *PlanChange, id string) {
+	again := b.gift > 0 && b.allowances[b.gift].plan == b.plan
+	if again && !c.anew() {
+		b.amend(b.gift, b.terms.amount, at, false)
+		return
+	}
+	given := false
 	for i := range b.allowances {
 		a := &b.allowances[i]
-		if !a.once || a.apart || a.plan != b.plan {
+		if !a.once {
 			continue
 		}
-		if !c.anew() {
-			b.amend(i, b.terms.amount, at, false)
-			return
-		}
-		if c.Reset {
+		a.apart = true
+		if given = given || a.plan == b.plan && a.gave; c.Reset && a.plan == b.plan {
 			b.expireAllowance(i)
 		}
-		a.apart = true
-	}
-	if b.terms.amount == 0 {
-		return
 	}
 	a := allowance{plan: b.plan, once: true, from: at, end: period.Forever}
 	if b.terms.lasts > 0 {
 		a.end = at.Add(b.terms.lasts)
 	}
-	b.give(a, b.terms.amount, 0, id, at, nil)
+	if given && !c.anew() {
+		a.gave, a.worth, a.amounts = true, b.terms.amount, []span{{at, b.terms.amount}}
+		b.allowances = append(b.allowances, a)
+		b.gift = len(b.allowances) - 1
+		return
+	}
+	a.gave = b.terms.amount > 0
+	b.gift = b.give(a, b.terms.amount, 0, id, at, c)
 }
 
 // carries reports whether draws and holds of an allowance reduce an allowance that follows.

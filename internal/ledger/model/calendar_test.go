@@ -160,7 +160,7 @@ type course struct {
 // gift is a once-only allowance that changes of its amount amend.
 type gift struct {
 	plan         string
-	from         time.Time
+	end          time.Time
 	worth, short int64
 	pots         []*pot
 }
@@ -206,26 +206,21 @@ func allowancePot(at time.Time) string {
 
 // present gives the once-only allowance of a plan, which a plan gives once.
 func (c *course) present(plan string, a ledger.Allowance, at time.Time) {
-	c.gift = gift{plan: plan, from: at, worth: a.Amount}
+	c.gift = gift{plan: plan, end: period.Forever, worth: a.Amount}
+	if a.Lasts > 0 {
+		c.gift.end = at.Add(a.Lasts)
+	}
 	if a.Amount > 0 && !c.gifts[plan] {
 		c.gifts[plan] = true
-		c.gift.pots = []*pot{c.add("once", allowancePot(at), a.Amount, at, c.gift.end(a))}
+		c.gift.pots = []*pot{c.add("once", allowancePot(at), a.Amount, at, c.gift.end)}
 	}
-}
-
-// end returns when the units of a gift end.
-func (g *gift) end(a ledger.Allowance) time.Time {
-	if a.Lasts > 0 {
-		return g.from.Add(a.Lasts)
-	}
-	return period.Forever
 }
 
 // amend changes the amount of the once-only allowance in force.
 func (c *course) amend(a ledger.Allowance, at time.Time) {
 	g, open := &c.gift, &c.periods[len(c.periods)-1]
-	was, end := g.worth, g.end(a)
-	if g.worth = a.Amount; !end.After(at) {
+	was := g.worth
+	if g.worth = a.Amount; !g.end.After(at) {
 		return
 	}
 	left := int64(0)
@@ -237,7 +232,7 @@ func (c *course) amend(a ledger.Allowance, at time.Time) {
 	rest := left - g.short + a.Amount - was
 	g.short = max(0, -rest)
 	if rest > left {
-		g.pots = append(g.pots, c.add("amend", allowancePot(at), rest-left, at, end))
+		g.pots = append(g.pots, c.add("amend", allowancePot(at), rest-left, at, g.end))
 		return
 	}
 	back := left - max(0, rest)

@@ -36,6 +36,7 @@ type balance struct {
 	agreed         time.Time   // changes up to this instant have acted, or wait for the end of the period
 	allowances     []allowance // all that it has had; the first is a placeholder
 	current        int         // index of the open period's allowance; 0: it has none
+	gift           int         // index of the once-only allowance in force; 0: there is none
 	carried        int64       // units that earlier draws and holds take off the allowance, less those that came back
 	carriedFrom    time.Time   // draws from this instant on are in carried
 	nominal        time.Time   // overage from here on counts against the cap, and holds on what ends later are in carried

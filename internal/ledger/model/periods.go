@@ -59,15 +59,11 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 			b.carried = b.drawn(nominal) + b.heldAfter(nominal)
 		}
 	}
-	var amounts []span
-	switch {
-	case !o.turned || !o.change.Prorate:
-	case o.change.anew():
-		amounts = []span{{at, b.terms.amount}}
-	default:
-		amounts = b.inForce(nominal)
+	change := &PlanChange{}
+	if o.turned {
+		change = o.change
 	}
-	b.current = b.give(a, b.terms.amount, b.carried, stamp(b.start), b.start, amounts)
+	b.current = b.give(a, b.terms.amount, b.carried, stamp(b.start), b.start, change)
 }
 
 // room returns how many units b can still receive. What it has, holds and awaits is at most ledger.MaxAmount.
@@ -157,7 +153,7 @@ func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	}
 	change := &PlanChange{}
 	if c := m.changeAt(due); c.at.Equal(due) && c.Now {
-		change = c
+		change = m.changeOf(k.Meter, c)
 	}
 	plan, terms := m.termsAt(k, due)
 	turned := kindOf(plan, &terms) != b.kind()

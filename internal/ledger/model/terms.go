@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -41,6 +42,24 @@ type PlanChange struct {
 
 // anew reports whether the change gives a whole allowance anew.
 func (c *PlanChange) anew() bool { return c.Reset || c.Add }
+
+// changeOf returns the change c as it acts on a meter. A change of the amounts of some meters gives only these anew.
+func (m *Model) changeOf(meter string, c *PlanChange) *PlanChange {
+	before := &PlanChange{}
+	for i := range m.Changes {
+		if m.Changes[i].at.Before(c.at) {
+			before = &m.Changes[i]
+		}
+	}
+	own, had := before.Own[meter]
+	amount, has := c.Own[meter]
+	if c.Plan != before.Plan || maps.Equal(c.Own, before.Own) || has != had || amount != own {
+		return c
+	}
+	only := *c
+	only.Reset, only.Add = false, false
+	return &only
+}
 
 // changeAt returns the newest change up to t.
 func (m *Model) changeAt(t time.Time) *PlanChange {

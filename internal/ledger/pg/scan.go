@@ -79,7 +79,10 @@ func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error 
 			row.NextEvent, row.UpdatedAt, row.RollAt = fromDB(row.NextEvent), fromDB(row.UpdatedAt), fromDB(row.RollAt)
 			row.CarriedFrom, row.AllowanceAt = fromDB(row.CarriedFrom), fromDB(row.AllowanceAt)
 			row.ReturnsFrom, row.TermsAt = fromDB(row.ReturnsFrom), fromDB(row.TermsAt)
-			row.Adjusted -= row.Amended // the column has both, for versions that know no amendments
+			if row.AllowanceAt.Before(row.Start) {
+				row.Amended = 0 // of an earlier period: a version that knows no amendments opened this one
+			}
+			row.Adjusted -= row.Amended // the column has both, for such versions
 			into[row.BalanceKey] = ledger.NewBook(row)
 			return nil
 		})
