@@ -266,7 +266,7 @@ func (b *Book) expireOnce(t *Terms, at, now time.Time, j *[]Entry) {
 
 // isAllowance reports whether g belongs to the allowance of the open period that changes of terms amend.
 func (b *Book) isAllowance(g *OpenGrant) bool {
-	return g.Source == SourceAllowance && !g.EffectiveAt.Before(b.allowanceAt())
+	return g.Source == SourceAllowance && !g.EffectiveAt.Before(b.allowanceAt()) && g.once() == (b.kind() == period.Once)
 }
 
 // allowanceAt returns the instant at which the allowance of the open period was given as a whole.
@@ -364,8 +364,8 @@ func part(amount int64, time, whole time.Duration) int64 {
 	return n.Div(n, big.NewInt(whole.Microseconds())).Int64()
 }
 
-// PastUse is the use of a balance's allowances and its overage since an instant. Refunds of this use are taken off. The
-// use of once-only allowances does not count.
+// PastUse is the use of a balance's allowances since an instant, and its overage since then that was not paid. Refunds of
+// this use are taken off. The use of once-only allowances does not count.
 type PastUse struct {
 	Since          time.Time
 	Drawn, Overage int64
@@ -419,9 +419,10 @@ func (b *Book) noteUse(e *Entry) {
 	if e.EffectiveAt.IsZero() || e.Kind == EntryCapture {
 		u.Since = b.UpdatedAt
 	}
+	if e.Kind == EntryOverage || e.Kind == EntryPayOwed {
+		u.Overage = moves[e.Kind].Overage * e.Amount
+	}
 	switch g := b.grant(e.Grant); {
-	case e.Kind == EntryOverage:
-		u.Overage = e.Amount
 	case e.Source == SourceAllowance && (g == nil || !g.once()):
 		u.Drawn = (moves[e.Kind].Used - moves[e.Kind].Refunded) * e.Amount
 	}
@@ -444,7 +445,7 @@ func (b *Book) pastUse(since time.Time) (PastUse, error) {
 			use.Drawn, use.Overage = min(use.Drawn+u.Drawn, MaxAmount), min(use.Overage+u.Overage, MaxAmount)
 		}
 	}
-	use.Drawn = max(0, use.Drawn)
+	use.Drawn, use.Overage = max(0, use.Drawn), max(0, use.Overage)
 	return use, nil
 }
 

@@ -355,10 +355,10 @@ func (b *Book) giveBack(j *[]Entry, h *HoldLine, n int64, policy ReturnPolicy, i
 	}
 	r := restored{grant: h.Grant, source: h.Source, units: n, policy: policy, newID: regrant}
 	if g := b.grant(h.Grant); g != nil {
-		r.drawn = g.ExpiresAt
+		r.drawn = g.ExpiresAt.Add(-time.Microsecond)
 	}
 	line := int32(1)
-	for _, to := range b.restore(r, due) {
+	for _, to := range b.restore(r, due, now) {
 		e := Entry{Kind: EntryRelease, OperationID: id, Line: line, Grant: to.grant, Source: to.source, Amount: to.units, Item: h.Item}
 		if j != nil {
 			detail := holdDetail{Hold: h.HoldID}

@@ -404,7 +404,7 @@ func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64
 func (r *Refund) giveBack(b *Batch, book *Book, e Entry, of *Entry, n int64, out *RefundItem) {
 	for _, to := range book.restore(restored{
 		grant: e.Grant, source: e.Source, units: n, policy: r.Return, newID: r.regrantID(of.Line, payerOf(&e)), drawn: of.CreatedAt,
-	}, b.Now) {
+	}, b.Now, b.Now) {
 		part, d := e, r.detailOf(of)
 		if to.policy != "" {
 			d.From, d.Policy = e.Grant, to.policy

@@ -55,17 +55,18 @@ type restored struct {
 
 // restore gives units back to the grant from which they came. If that grant has ended, its units may have reduced the
 // allowance of the open period: then they return to that allowance. For all others the policy decides where they go.
-// restore changes only grants; the caller writes the entries and calls payShort.
-func (b *Book) restore(r restored, now time.Time) []returned {
+// The units come back at the instant `at`; the entries are written at the instant now. restore changes only grants; the
+// caller writes the entries and calls payShort.
+func (b *Book) restore(r restored, at, now time.Time) []returned {
 	anew := GrantRecord{
 		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: r.newID, Source: SourceRefund, Amount: r.units, Remaining: r.units,
-		Priority: PriorityTopup, EffectiveAt: now, ExpiresAt: period.Forever, Status: GrantActive, OperationID: r.newID, CreatedAt: now,
+		Priority: PriorityTopup, EffectiveAt: at, ExpiresAt: period.Forever, Status: GrantActive, OperationID: r.newID, CreatedAt: now,
 	}
 	if r.source == SourceAllowance || r.source == SourceRollover {
 		anew.Priority, anew.ExpiresAt = PriorityAllowance, b.End
 	}
 	if g := b.grant(r.grant); g != nil {
-		if b.takesReturns(g, now) {
+		if b.takesReturns(g, at) {
 			if g.Status == GrantExhausted {
 				g.Status, g.changed = GrantActive, true
 			}
@@ -79,13 +80,13 @@ func (b *Book) restore(r restored, now time.Time) []returned {
 		anew.Priority, anew.CostBasis = g.Priority, g.CostBasis
 	}
 	var out []returned
-	counted := b.backToAllowance(&r, now)
+	counted := b.backToAllowance(&r, at)
 	short := min(counted, b.Short)
 	if r.units -= counted; short > 0 {
 		out = append(out, returned{grant: r.grant, source: r.source, units: short, short: short})
 	}
 	if back := counted - short; back > 0 {
-		g := b.newAllowance("", back, now, b.End, now)
+		g := b.newAllowance("", back, at, b.End, now)
 		g.OperationID = g.ID
 		b.addGrant(g)
 		out = append(out, returned{grant: g.ID, source: g.Source, units: back, policy: ReturnRegrant})

@@ -33,6 +33,7 @@ type Changes struct {
 // PastOverage is the overage between CarriedFrom and the open period.
 type PastOverage struct {
 	Units          int64
+	Paid           int64 // by allowances and rollovers, before the open period
 	RefundedBefore int64 // refunded before the open period
 	RefundedSince  int64 // refunded in the open period, of overage that was forgiven
 }
@@ -118,7 +119,7 @@ func (s *stored) readPastOverage(ctx context.Context, tx pgx.Tx, sql string) err
 	s.past = make(map[Key]*PastOverage, len(keys))
 	var at int64
 	var p PastOverage
-	_, err = pgx.ForEachRow(rows, []any{&at, &p.Units, &p.RefundedBefore, &p.RefundedSince}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&at, &p.Units, &p.Paid, &p.RefundedBefore, &p.RefundedSince}, func() error {
 		read := p
 		s.past[keys[at-1]] = &read
 		return nil

@@ -212,9 +212,20 @@ func (s *Memory) pastUse(k ledger.BalanceKey, since time.Time) ledger.PastUse {
 				continue
 			}
 			at, moves := e.EffectiveAt, 1
-			if of := s.refunded(e); of != nil {
+			switch of := s.refunded(e); {
+			case e.Kind == ledger.EntryPayOwed && !at.Before(since):
+				u.Overage -= e.Amount
+			case e.Kind == ledger.EntryRefundPaid:
+				if !e.CreatedAt.Before(since) {
+					u.Overage += e.Amount
+				}
+				if !of.CreatedAt.Before(since) {
+					u.Overage -= e.Amount
+				}
+				at = e.CreatedAt
+			case of != nil:
 				at, moves, e = of.CreatedAt, -1, &ledger.Entry{Kind: of.Kind, Source: of.Source, Grant: of.Grant, Amount: e.Amount}
-			} else if at.IsZero() || e.Kind == ledger.EntryCapture {
+			case at.IsZero(), e.Kind == ledger.EntryCapture:
 				at = e.CreatedAt
 			}
 			g := s.grants[k][e.Grant]
@@ -243,7 +254,7 @@ func (s *Memory) refunded(e *ledger.Entry) *ledger.Entry {
 		Line  int32  `json:"refund_line"`
 	}
 	switch e.Kind {
-	case ledger.EntryRefund, ledger.EntryRefundOverage, ledger.EntryRefundClosed:
+	case ledger.EntryRefund, ledger.EntryRefundOverage, ledger.EntryRefundClosed, ledger.EntryRefundOwed, ledger.EntryRefundPaid:
 	default:
 		return nil
 	}

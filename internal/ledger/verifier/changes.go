@@ -192,7 +192,7 @@ func (x *changes) compareOverageBefore(last int) {
 	if x.Past == nil {
 		return
 	}
-	counted := x.Past.Units - x.Past.RefundedBefore
+	counted := x.Past.Units - x.Past.Paid - x.Past.RefundedBefore
 	if x.kind == "" || x.kind == period.Once {
 		// The overage of the period before counts on, without what that period paid. Overage that counted in that
 		// period counts on as well; no row says how much that was.

@@ -86,13 +86,19 @@ JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject =
 -- name: VerifyPastOverage
 -- Returns the overage since $4 of the balances ($1..$3) whose open period began at $5 with a change of the interval.
 -- The first column is the position of the balance, from 1. Then come the overage since $4 that is older than the open
--- period, what was refunded of it before that period, and what was refunded of it in the period after it was forgiven.
+-- period, what was paid and what was refunded of it before that period, and what was refunded of it in the period after it was forgiven.
 -- $6 is the entry that last forgave overage. A larger sum than 2^63-1 is returned as 2^63-1.
 SELECT k.position,
        least(coalesce((
            SELECT sum(e.amount) FROM entries e
            WHERE e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
              AND e.kind = 'overage' AND e.kind <> 'debit' AND e.created_at >= k.since AND e.period_start < k.start
+             AND e.month >= date_trunc('month', k.since AT TIME ZONE 'UTC')::date), 0), 9223372036854775807)::bigint,
+       least(coalesce((
+           SELECT sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END) FROM entries e
+           WHERE e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
+             AND e.kind IN ('settle', 'unsettle') AND e.kind <> 'debit' AND e.period_start < k.start
+             AND coalesce(e.effective_at, e.created_at) >= k.since
              AND e.month >= date_trunc('month', k.since AT TIME ZONE 'UTC')::date), 0), 9223372036854775807)::bigint,
        least(back.before, 9223372036854775807)::bigint, least(back.after, 9223372036854775807)::bigint
 FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::bigint[])
@@ -104,7 +110,7 @@ CROSS JOIN LATERAL (
     JOIN entries o ON o.tenant_id = k.tenant_id AND o.operation_id = e.detail ->> 'refund_of' AND o.line = (e.detail ->> 'refund_line')::integer
         AND o.month = (e.detail ->> 'refund_month' || '-01')::date
     WHERE e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
-      AND e.kind IN ('refund', 'unoverage', 'closed_refund') AND e.kind <> 'debit'
+      AND e.kind IN ('refund', 'unoverage', 'closed_refund', 'unowe', 'unsettle') AND e.kind <> 'debit'
       AND e.month >= date_trunc('month', k.since AT TIME ZONE 'UTC')::date
       AND o.kind = 'overage' AND o.created_at >= k.since
 ) AS back;

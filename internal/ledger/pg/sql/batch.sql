@@ -190,8 +190,8 @@ CROSS JOIN LATERAL (
 ) AS g;
 
 -- name: PastUse
--- Returns the use of allowances, and the overage, of balance ($1..$3) since $4, up to seq $5. Refunds of this use are
--- taken off. The use of once-only allowances does not count. It takes the difference between the first row of rollups
+-- Returns the use of allowances, and the overage that was not paid, of balance ($1..$3) since $4, up to seq $5. Refunds
+-- of this use are taken off. The use of once-only allowances does not count. It takes the difference between the first row of rollups
 -- since $4 and the last row, and adds the entries before and after. Other entries than debits have an index.
 WITH low AS MATERIALIZED (
     SELECT coalesce((SELECT r.seq FROM rollups r
@@ -228,10 +228,11 @@ WITH low AS MATERIALIZED (
            coalesce(sum(p.amount) FILTER (WHERE p.kind = 'overage'), 0) AS overage
     FROM parts p
 ), paid AS (
-    SELECT coalesce(sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END), 0) AS amount
+    SELECT coalesce(sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END) FILTER (WHERE e.source = 'allowance'), 0) AS drawn,
+           coalesce(sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END), 0) AS overage
     FROM entries e
     WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.kind IN ('settle', 'unsettle') AND e.kind <> 'debit' AND e.seq > 0
-      AND e.source = 'allowance' AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
+      AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
       AND e.seq > (SELECT low.seq FROM low) AND e.seq <= $5::bigint AND coalesce(e.effective_at, e.created_at) >= $4::timestamptz
 ), back AS (
     SELECT coalesce(sum(e.amount) FILTER (WHERE o.source = 'allowance' AND e.kind = 'refund' AND o.grant_id NOT IN (SELECT once.grant_id FROM once)), 0) AS drawn,
@@ -239,7 +240,7 @@ WITH low AS MATERIALIZED (
     FROM entries e
     JOIN entries o ON o.tenant_id = $1::text AND o.operation_id = e.detail ->> 'refund_of' AND o.line = (e.detail ->> 'refund_line')::integer
         AND o.month = (e.detail ->> 'refund_month' || '-01')::date
-    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.kind IN ('refund', 'unoverage', 'closed_refund') AND e.kind <> 'debit'
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.kind IN ('refund', 'unoverage', 'closed_refund', 'unowe', 'unsettle') AND e.kind <> 'debit'
       AND e.seq > 0 AND e.seq > (SELECT low.seq FROM low) AND e.seq <= $5::bigint AND o.created_at >= $4::timestamptz
       AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
 ), apart AS (
@@ -250,8 +251,8 @@ WITH low AS MATERIALIZED (
       AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
       AND e.kind IN ('debit', 'capture') AND e.grant_id IN (SELECT once.grant_id FROM once)
 )
-SELECT least(greatest(sums.drawn + paid.amount - back.drawn - apart.drawn, 0), 9007199254740991)::bigint,
-       least(greatest(sums.overage - back.overage, 0), 9007199254740991)::bigint
+SELECT least(greatest(sums.drawn + paid.drawn - back.drawn - apart.drawn, 0), 9007199254740991)::bigint,
+       least(greatest(sums.overage - back.overage - paid.overage, 0), 9007199254740991)::bigint
 FROM sums, paid, back, apart;
 
 -- name: Holds
