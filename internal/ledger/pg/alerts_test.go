@@ -220,7 +220,7 @@ func TestEvents_ChangeThatLeavesNothing_TellsExhaustedAlone(t *testing.T) {
 	b.changeNow("downgraded", "plan-500", b.now())
 	wantRefusal(b, errcode.QuotaExceeded, debitOf("downgraded", "e", 1))
 	wantRefusal(b, errcode.QuotaExceeded, debitOf("downgraded", "f", 1))
-	wantEqual(t, "downgraded", b.alerts("downgraded", "api_calls", ""), []string{"exhausted 0 0 0"})
+	wantEqual(t, "downgraded", b.alerts("downgraded", "api_calls", ""), []string{"exhausted 600 600 0"})
 	b.mustVerify()
 }
 

@@ -204,8 +204,8 @@ func (s *life) newPlan(c model.PlanChange) error {
 		}
 		at := s.stored(s.Now)
 		b.Queue(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate, prorate, usage)
-			SELECT tenant_id, $2, $3, anchor, timezone, $4, $5, CASE WHEN $6 THEN 'reset' ELSE 'carry' END FROM tenants WHERE tenant_id = $1`,
-			s.tenant, at, s.planName(c.Plan), c.Now, c.Prorate, c.Reset)
+			SELECT tenant_id, $2, $3, anchor, timezone, $4, $5, CASE WHEN $6 THEN 'reset' WHEN $7 THEN 'add' ELSE 'carry' END FROM tenants WHERE tenant_id = $1`,
+			s.tenant, at, s.planName(c.Plan), c.Now, c.Prorate, c.Reset, c.Add)
 		s.logf("plan changes: %+v", c)
 	})
 }
