@@ -55,6 +55,7 @@ var corruptions = map[string]corruption{
 	"tenant_terms.overrides": {set: `'{"api_calls": 5}'`},
 	"tenant_terms.timezone":  {row: "tenant_id = 'zoned'", set: "'Asia/Kolkata'"},
 	"tenant_terms.immediate": {unseen: unsealedTerms},
+	"tenant_terms.at_once":   {unseen: unsealedTerms},
 	"tenant_terms.prorate":   {unseen: unsealedTerms},
 	"tenant_terms.usage":     {unseen: unsealedTerms},
 	"tenant_terms.initial":   {unseen: "it only keeps the first terms out of an index"},

@@ -94,7 +94,7 @@ FROM (SELECT array_agg(t.tenant_id) AS tenants, array_agg(t.effective_at) AS mad
       FROM unnest($1::text[]) AS k (tenant_id)
       CROSS JOIN LATERAL (
           SELECT o.tenant_id, o.effective_at FROM tenant_terms o
-          WHERE o.tenant_id = k.tenant_id AND o.immediate AND o.effective_at < clock_timestamp() + interval '1 second'
+          WHERE o.tenant_id = k.tenant_id AND (o.immediate OR o.at_once) AND o.effective_at < clock_timestamp() + interval '1 second'
           -- citus: AND o.tenant_id = ANY ($1::text[])
           ORDER BY o.effective_at DESC
           LIMIT 1
