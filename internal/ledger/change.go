@@ -164,7 +164,7 @@ func (c *changing) amendTo(t *Terms, was, worth int64) {
 	after := left - b.Short + worth - was
 	switch {
 	case after > left:
-		given := c.give(EntryAmendUp, t, after-left, ends)
+		given := c.give(EntryAmendUp, after-left, ends)
 		after, worth = left+given, worth-(after-left-given)
 	default:
 		c.takeBack(left - max(0, after))
@@ -206,12 +206,12 @@ func (c *changing) renew(t *Terms, worth int64, another bool) {
 		return
 	}
 	if ends := b.allowanceEnd(t); worth > 0 {
-		b.Entitled = c.give(EntryGrant, t, worth, ends)
+		b.Entitled = c.give(EntryGrant, worth, ends)
 	}
 }
 
 // give issues a grant of the allowance, of at most n units, and returns how many.
-func (c *changing) give(kind EntryKind, t *Terms, n int64, ends time.Time) int64 {
+func (c *changing) give(kind EntryKind, n int64, ends time.Time) int64 {
 	b := c.book
 	if n = min(n, b.room()); n <= 0 {
 		return 0
@@ -266,7 +266,8 @@ func (b *Book) expireOnce(t *Terms, at, now time.Time, j *[]Entry) {
 
 // isAllowance reports whether g belongs to the allowance of the open period that changes of terms amend.
 func (b *Book) isAllowance(g *OpenGrant) bool {
-	return g.Source == SourceAllowance && !g.EffectiveAt.Before(b.allowanceAt()) && g.once() == (b.kind() == period.Once)
+	return g.Source == SourceAllowance && !g.EffectiveAt.Before(b.allowanceAt()) &&
+		g.once() == (b.kind() == period.Once)
 }
 
 // allowanceAt returns the instant at which the allowance of the open period was given as a whole.
@@ -364,8 +365,8 @@ func part(amount int64, time, whole time.Duration) int64 {
 	return n.Div(n, big.NewInt(whole.Microseconds())).Int64()
 }
 
-// PastUse is the use of a balance's allowances since an instant, and its overage since then that was not paid. Refunds of
-// this use are taken off. The use of once-only allowances does not count.
+// PastUse is the use of a balance's allowances since an instant, and its overage since then that was not paid. Refunds
+// of this use are taken off. The use of once-only allowances does not count.
 type PastUse struct {
 	Since          time.Time
 	Drawn, Overage int64

@@ -285,7 +285,7 @@ func (c *customer) use(n int64, key string) int64 {
 	d := ledger.Debit{Tenant: Tenant, Items: []ledger.Item{{Meter: "calls", Amount: n}}, Mode: ledger.ModeBestEffort}
 	answer := c.do(func(m *Model, op *operation) string { return m.debit(op, &d) }, key)
 	c.charged = 0
-	fmt.Sscanf(answer, "ok [calls %d of", &c.charged)
+	_, _ = fmt.Sscanf(answer, "ok [calls %d of", &c.charged) // a refusal has no number
 	return c.charged
 }
 

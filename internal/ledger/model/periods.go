@@ -39,11 +39,10 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 	b.agreed, b.start, b.end, b.current = at, at, period.Forever, 0
 	b.carried, b.carriedFrom, b.nominal = 0, period.Forever, period.Forever
 	b.acted = append(slices.Clip(b.acted), acted{at, b.kind(), b.terms.amount})
-	switch b.kind() {
-	case none:
-		return
-	case once:
+	if b.kind() == once {
 		b.giveOnce(at, o.change, stamp(at))
+	}
+	if b.kind().endless() {
 		return
 	}
 	nominal, end := m.calendar(&b.terms, at)

@@ -65,9 +65,10 @@ func TestTermsNow_CommittedLate_AmendsAfterItsEntries(t *testing.T) {
 	b.changeNow("acme", "large", stamped)
 	b.mustDebit(debitOf("acme", "k2", 7))
 	got := b.mustBalance("acme", "api_calls")
-	assert.True(t, got.Plan == "large" && got.Used == 38 && got.Amended == 400 && got.Remaining == 500-31-7, "got %+v", got)
+	assert.True(t, got.Plan == "large" && got.Used == 38 && got.Amended == 400 && got.Remaining == 500-31-7,
+		"got %+v", got)
 	amended := one[time.Time](b, "SELECT effective_at FROM entries WHERE kind = 'amend_up'")
-	assert.False(t, amended.Before(late.AsOf), "amended at %s; the entry before the commit is of %s", amended, late.AsOf)
+	assert.False(t, amended.Before(late.AsOf), "amended at %s; the entry before is of %s", amended, late.AsOf)
 	b.mustVerify()
 }
 
@@ -80,13 +81,14 @@ func TestTermsNow_CommittedAfterNextPeriodOpened_AmendsIt(t *testing.T) {
 	b.signUp("acme", "small")
 	b.mustDebit(debitOf("acme", "k1", 30))
 	opened := b.mustBalance("acme", "api_calls").PeriodStart
-	for _, moved := range []string{"UPDATE tenant_terms SET effective_at = effective_at - interval '1 hour'", "UPDATE balances SET terms_at = terms_at - interval '1 hour'"} {
-		b.exec(moved) // so that the change is later
-	}
+	// So that the change is later than the first terms.
+	b.exec("UPDATE tenant_terms SET effective_at = effective_at - interval '1 hour'")
+	b.exec("UPDATE balances SET terms_at = terms_at - interval '1 hour'")
 	b.changeNow("acme", "large", opened.Add(-time.Second))
 	b.mustDebit(debitOf("acme", "k2", 7))
 	got := b.mustBalance("acme", "api_calls")
-	assert.True(t, got.Plan == "large" && got.Used == 37 && got.Amended == 400 && got.PeriodStart.Equal(opened), "%s: %+v", opened, got)
+	assert.True(t, got.Plan == "large" && got.Used == 37 && got.Amended == 400 && got.PeriodStart.Equal(opened),
+		"%s: %+v", opened, got)
 	b.mustDebit(debitOf("acme", "k3", 7))
 	wantEqual(t, "amended, after one more debit", b.mustBalance("acme", "api_calls").Amended, 400)
 }
