@@ -43,9 +43,9 @@ type Book struct {
 	writtenAt  time.Time // UpdatedAt as it was read: everything due until then had been processed
 
 	past    []PastUse // what WantsPastUse asked for
-	wanted  time.Time // what pastUse lacked
+	wanted  PastUse   // what pastUse lacked
 	readSeq int64     // Seq as it was read
-	unread  []PastUse // use since the balance was read
+	unread  []unreadUse
 }
 
 // NewBook returns the book of a balance as it was read.

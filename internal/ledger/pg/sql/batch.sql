@@ -191,8 +191,9 @@ CROSS JOIN LATERAL (
 
 -- name: PastUse
 -- Returns the use of allowances, and the overage that was not paid, of balance ($1..$3) since $4, up to seq $5. Refunds
--- of this use are taken off. The use of once-only allowances does not count. It takes the difference between the first row of rollups
--- since $4 and the last row, and adds the entries before and after. Other entries than debits have an index.
+-- of this use are taken off. The use of once-only allowances, and of the grants $6, does not count. It takes the
+-- difference between the first row of rollups since $4 and the last row, and adds the entries before and after. Other
+-- entries than debits have an index.
 WITH low AS MATERIALIZED (
     SELECT coalesce((SELECT r.seq FROM rollups r
         WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.created_at < $4::timestamptz AND r.seq <= $5::bigint
@@ -208,7 +209,7 @@ WITH low AS MATERIALIZED (
 ), once AS MATERIALIZED (
     SELECT g.grant_id FROM grants g
     WHERE g.tenant_id = $1::text AND g.meter = $2::text AND g.subject = $3::text AND g.source = 'allowance'
-      AND (g.expires_at >= '9999-12-31T00:00:00Z' OR g.operation_id LIKE '§once/%')
+      AND (g.expires_at >= '9999-12-31T00:00:00Z' OR g.operation_id LIKE '§once/%' OR g.grant_id = ANY (coalesce($6::text[], '{}')))
 ), parts AS (
     SELECT u.kind, u.source, -u.amount AS amount FROM first f, unnest(f.kinds, f.sources, f.amounts) AS u (kind, source, amount)
     UNION ALL
