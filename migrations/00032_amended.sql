@@ -20,10 +20,8 @@ ALTER TABLE tenant_terms DROP CONSTRAINT tenant_terms_usage_check;
 ALTER TABLE tenant_terms ADD CONSTRAINT tenant_terms_usage_check CHECK (usage IN ('carry', 'reset', 'add')) NOT VALID;
 
 -- Terms that apply at once. An older version that runs beside this one would end an open period by the column immediate, also one that was amended
--- already. It does not know at_once, and lets such terms wait for the end of the period. Terms that have not acted on every open period move to it.
+-- already. It does not know at_once, and lets such terms wait for the end of the period.
 ALTER TABLE tenant_terms ADD COLUMN at_once boolean NOT NULL DEFAULT false;
-UPDATE tenant_terms t SET at_once = true, immediate = false
-WHERE t.immediate AND EXISTS (SELECT 1 FROM balances b WHERE b.tenant_id = t.tenant_id AND b.period_start < t.effective_at);
 
 -- +goose Down
 UPDATE tenant_terms SET immediate = true WHERE at_once;

@@ -38,6 +38,7 @@ func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int,
 	if !b.loaded {
 		return 0, false, errNotLoaded
 	}
+	b.knowOnce()
 	if !b.Opened() {
 		if err := b.openFirst(j, now); err != nil {
 			return 0, false, err

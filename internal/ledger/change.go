@@ -156,7 +156,7 @@ func (c *changing) amendTo(t *Terms, was, worth int64) {
 	if t.prorate {
 		worth = max(worth, was-(left-b.Short)-held)
 	}
-	ends := b.allowanceEnd(b.Timeline.At(b.allowanceAt())) // a change does not change when the allowance ends
+	ends := b.allowanceEnd(b.givenBy()) // a change does not change when the allowance ends
 	if !ends.After(c.at) {
 		b.Entitled = worth
 		return
@@ -248,8 +248,21 @@ func (t *Terms) event(usual string) string {
 
 // once reports whether g is a once-only allowance. Such a grant ends at its own end, and not with a period.
 func (g *OpenGrant) once() bool {
-	return g.Source == SourceAllowance &&
-		(!g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§"+eventOnce+"/"))
+	return g.Source == SourceAllowance && (g.wasOnce || !g.ExpiresAt.Before(period.Forever) ||
+		strings.HasPrefix(g.OperationID, "§"+eventOnce+"/"))
+}
+
+// knowOnce marks the once-only allowances of an older version, whose operations do not say what they gave. The terms
+// that were in force then say it.
+func (b *Book) knowOnce() {
+	if len(b.Timeline) == 0 || !b.Timeline.changesKind() && !b.Timeline[0].once() {
+		return
+	}
+	for _, g := range b.Grants {
+		if g.Source == SourceAllowance && strings.HasPrefix(g.OperationID, "§allowance/") {
+			g.wasOnce = b.Timeline.At(g.EffectiveAt).once()
+		}
+	}
 }
 
 // gaveOnce reports whether the plan has given its once-only allowance before and does not give it anew.
@@ -272,6 +285,20 @@ func (b *Book) isAllowance(g *OpenGrant) bool {
 
 // allowanceAt returns the instant at which the allowance of the open period was given as a whole.
 func (b *Book) allowanceAt() time.Time { return period.Later(b.AllowanceAt, b.Start) }
+
+// givenBy returns the terms that gave the allowance of the open period as a whole. Later terms may have an instant before
+// it, because terms that are committed late take effect after the balance's last write.
+func (b *Book) givenBy() *Terms {
+	by := b.Timeline.At(b.Start)
+	for i := range b.Timeline {
+		t := &b.Timeline[i]
+		another := t.once() && i > 0 && t.plan != b.Timeline[i-1].plan
+		if t.since.After(b.Start) && !t.since.After(b.allowanceAt()) && !t.since.After(b.TermsAt) && (t.reset || t.add || another) {
+			by = t
+		}
+	}
+	return by
+}
 
 // allowanceEnd returns when units of the open period's allowance expire.
 func (b *Book) allowanceEnd(t *Terms) time.Time {
@@ -309,7 +336,7 @@ func (b *Book) worth(t *Terms, at time.Time) (int64, error) {
 	case !t.prorate:
 		return part(t.Allowance.Amount, b.End.Sub(from), whole), nil
 	}
-	if renewed := b.Timeline.At(b.allowanceAt()); renewed.prorate && (renewed.reset || renewed.add) {
+	if renewed := b.givenBy(); renewed.prorate && (renewed.reset || renewed.add) {
 		from = b.allowanceAt()
 	}
 	return b.Timeline.prorated(t, from, b.End, whole), nil
@@ -371,6 +398,9 @@ type PastUse struct {
 	Since          time.Time
 	Apart          []string // grants whose use does not count: they stay beside the new allowance
 	Drawn, Overage int64
+	// OnceFrom and OnceUntil delimit the times in which the allowance was granted once. Allowances that took effect then
+	// do not count. Operations of older versions do not say it.
+	OnceFrom, OnceUntil []time.Time
 }
 
 // errPastUse is the error of a change of the interval that needs a PastUse which was not read.
@@ -383,6 +413,8 @@ func (b *Book) WantsPastUse(until time.Time) (use PastUse, wants bool) {
 		return PastUse{}, false
 	}
 	c := b.clone()
+	// The clock may be behind the last write.
+	until = period.Later(until, b.UpdatedAt)
 	for range len(b.Timeline) + 2 { // more often than there are instants to reach
 		err := c.skipTo(period.Earlier(until, period.Latest.Add(-time.Microsecond)))
 		if errors.Is(err, errPastUse) {
@@ -452,6 +484,19 @@ func (b *Book) pastUse(since time.Time) (PastUse, error) {
 	if at := slices.IndexFunc(b.past, read); at >= 0 {
 		use = b.past[at]
 	} else if b.readSeq > 0 {
+		for i := range b.Timeline {
+			if !b.Timeline[i].once() {
+				continue
+			}
+			from, until := b.Timeline[i].since, period.Forever
+			if i == 0 {
+				from = time.Time{}
+			}
+			if i+1 < len(b.Timeline) {
+				until = b.Timeline[i+1].since
+			}
+			use.OnceFrom, use.OnceUntil = append(use.OnceFrom, from), append(use.OnceUntil, until)
+		}
 		b.wanted = use
 		return use, errPastUse
 	}

@@ -355,7 +355,7 @@ func (b *Book) giveBack(j *[]Entry, h *HoldLine, n int64, policy ReturnPolicy, i
 	}
 	r := restored{grant: h.Grant, source: h.Source, units: n, policy: policy, newID: regrant}
 	if g := b.grant(h.Grant); g != nil {
-		r.drawn = g.ExpiresAt.Add(-time.Microsecond)
+		r.drawn = g.lastInstant()
 	}
 	line := int32(1)
 	for _, to := range b.restore(r, due, now) {

@@ -402,8 +402,12 @@ func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64
 // giveBack gives n units of the refunded entry `of` back to the grant that e names, and writes e. If that grant has
 // ended, r.Return decides where the units go.
 func (r *Refund) giveBack(b *Batch, book *Book, e Entry, of *Entry, n int64, out *RefundItem) {
+	drawn := of.CreatedAt
+	if g := book.grant(e.Grant); g != nil && of.Kind == EntryCapture && !drawn.Before(book.Start) {
+		drawn = g.lastInstant() // it was held when the period began
+	}
 	for _, to := range book.restore(restored{
-		grant: e.Grant, source: e.Source, units: n, policy: r.Return, newID: r.regrantID(of.Line, payerOf(&e)), drawn: of.CreatedAt,
+		grant: e.Grant, source: e.Source, units: n, policy: r.Return, newID: r.regrantID(of.Line, payerOf(&e)), drawn: drawn,
 	}, b.Now, b.Now) {
 		part, d := e, r.detailOf(of)
 		if to.policy != "" {

@@ -103,6 +103,10 @@ func (b *Book) restore(r restored, at, now time.Time) []returned {
 	return out
 }
 
+// lastInstant returns the last instant at which g can be spent. Held units of g have reduced an allowance that counts
+// from then on or earlier.
+func (g *OpenGrant) lastInstant() time.Time { return g.ExpiresAt.Add(-time.Microsecond) }
+
 // backToAllowance takes units of an ended allowance off Carried, if they are part of it. It returns their number. They
 // make up for what the balance is short of; the others go to the open period's allowance.
 func (b *Book) backToAllowance(r *restored, now time.Time) int64 {

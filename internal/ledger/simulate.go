@@ -149,6 +149,7 @@ func (b *Book) skipTo(until time.Time) error {
 	if b.Broken != nil {
 		return b.Broken
 	}
+	b.knowOnce()
 	for b.due(until) {
 		next := b.End
 		for _, g := range b.Grants {

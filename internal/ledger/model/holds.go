@@ -212,7 +212,7 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			b.spend(g, n, m.Now)
 			op.parts = append(op.parts, usedPart{
 				item: i, meter: meter, balance: r.balance, grant: r.grant, price: r.price, per: r.per,
-				amount: n, at: m.Now, start: b.start,
+				amount: n, at: m.Now, start: b.start, held: true,
 			})
 		}
 		h.captured[i] += amount

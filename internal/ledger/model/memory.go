@@ -230,6 +230,10 @@ func (s *Memory) pastUse(k ledger.BalanceKey, u ledger.PastUse) ledger.PastUse {
 			}
 			g := s.grants[k][e.Grant]
 			once := !g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§once/") || slices.Contains(u.Apart, e.Grant)
+			for i := range u.OnceFrom {
+				once = once || strings.HasPrefix(g.OperationID, "§allowance/") && !g.EffectiveAt.Before(u.OnceFrom[i]) &&
+					g.EffectiveAt.Before(u.OnceUntil[i])
+			}
 			switch {
 			case at.Before(since):
 			case e.Kind == ledger.EntryOverage:

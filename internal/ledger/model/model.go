@@ -112,6 +112,7 @@ type usedPart struct {
 	group        int   // index of the group whose parts were rounded together, if per is not 1
 	amount, back int64
 	overage      bool
+	held         bool      // units that were captured from a hold
 	at           time.Time // instant of the debit or capture
 	start        time.Time // start of the period in which the use counts
 }

@@ -161,7 +161,11 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 		b.refunded += n
 		g := b.grant(p.grant)
 		b.uses = append(b.uses, use{p.at, g.of, -n})
-		lost := b.restore(g, n, p.at, r.Return, m.Now, fmt.Sprint("refund/", r.Key, "/", i+1))
+		at := p.at
+		if p.held && !at.Before(b.start) {
+			at = time.Time{} // it was held when the period began
+		}
+		lost := b.restore(g, n, at, r.Return, m.Now, fmt.Sprint("refund/", r.Key, "/", i+1))
 		if p.balance.Subject == "" {
 			forfeited += lost
 		}

@@ -79,15 +79,32 @@ func (l *Ledger) readPastUse(
 	ctx context.Context, conn *pgx.Conn, books map[ledger.BalanceKey]*ledger.Book, keys []ledger.BalanceKey,
 	now time.Time,
 ) error {
-	for _, k := range keys {
-		b := books[k]
-		for u, wants := b.WantsPastUse(now); wants; u, wants = b.WantsPastUse(now) {
-			row := conn.QueryRow(ctx, l.sql["PastUse"], k.Tenant, k.Meter, k.Subject, u.Since, b.Seq, u.Apart)
-			if err := row.Scan(&u.Drawn, &u.Overage); err != nil {
-				return fmt.Errorf("read the use of %v since %s: %w", k, u.Since.Format(time.RFC3339), err)
+	for {
+		round := &pgx.Batch{}
+		for _, k := range keys {
+			b := books[k]
+			u, wants := b.WantsPastUse(now)
+			if !wants {
+				continue
 			}
-			b.AddPastUse(u)
+			from, until := []time.Time{}, []time.Time{}
+			for i := range u.OnceFrom {
+				from, until = append(from, toDB(u.OnceFrom[i])), append(until, toDB(u.OnceUntil[i]))
+			}
+			round.Queue(l.sql["PastUse"], k.Tenant, k.Meter, k.Subject, u.Since, b.Seq, u.Apart, from, until).QueryRow(
+				func(row pgx.Row) error {
+					if err := row.Scan(&u.Drawn, &u.Overage); err != nil {
+						return fmt.Errorf("read the use of %v since %s: %w", k, u.Since.Format(time.RFC3339), err)
+					}
+					b.AddPastUse(u)
+					return nil
+				})
+		}
+		if round.Len() == 0 {
+			return nil
+		}
+		if err := conn.SendBatch(ctx, round).Close(); err != nil {
+			return err //nolint:wrapcheck // the functions of the batch name what was read
 		}
 	}
-	return nil
 }

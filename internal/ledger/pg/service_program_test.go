@@ -220,7 +220,7 @@ func (s *life) compareStatements(k ledger.BalanceKey) error {
 func checkStatement(b, next *PastStatement) error {
 	sum := b.Lines
 	switch {
-	case b.Opening+b.Granted+b.Refunded-b.Used-b.Expired+b.Adjusted != b.Closing:
+	case b.Opening+b.Granted+b.Amended+b.Refunded-b.Used-b.Expired+b.Adjusted != b.Closing:
 		return errors.New("the statement does not foot")
 	case sum.Granted != b.Granted || sum.Refunded != b.Refunded || sum.Used != b.Used || sum.Expired != b.Expired || sum.Adjusted != b.Adjusted || sum.Overage != b.Overage:
 		return errors.New("the lines do not add up to the statement")

@@ -113,3 +113,21 @@ func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	wantEqual(t, "remaining", other.mustDebit(debitOf("acme", "k3", 1)).Items[0].Remaining, 97)
 	b.mustVerify()
 }
+
+// A trial that the version before has given has an operation that does not say that it is granted once. It stays until
+// its own end, and its use reduces no other allowance.
+func TestTermsNow_TrialOfAnOlderVersion_IsGrantedOnce(t *testing.T) {
+	t.Parallel()
+	for used, rest := range map[int64]int64{40: 60, 100: 0} {
+		b := newBundle(t).allowance("trial", "api_calls", 100, "once", "expires_in_days = 14")
+		b.allowance("paid", "api_calls", 100, "month", "")
+		b.signUp("acme", "trial")
+		b.mustDebit(debitOf("acme", "k1", used))
+		b.exec("UPDATE grants SET operation_id = replace(operation_id, '§once/', '§allowance/')")
+		b.changeNow("acme", "paid", b.now())
+		got := b.mustBalance("acme", "api_calls")
+		assert.True(t, got.Remaining == 100+rest && got.Carried != nil && *got.Carried == 0, "%d were used: %+v", used, got)
+		left := b.mustDebit(debitOf("acme", "k2", 1)).Items[0].Remaining
+		assert.Equal(t, 99+rest, left, "%d were used", used)
+	}
+}

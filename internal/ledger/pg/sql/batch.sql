@@ -191,7 +191,8 @@ CROSS JOIN LATERAL (
 
 -- name: PastUse
 -- Returns the use of allowances, and the overage that was not paid, of balance ($1..$3) since $4, up to seq $5. Refunds
--- of this use are taken off. The use of once-only allowances, and of the grants $6, does not count. It takes the
+-- of this use are taken off. The use of once-only allowances, and of the grants $6, does not count. The
+-- allowance was granted once in the times from $7 until $8, which operations of older versions do not say. It takes the
 -- difference between the first row of rollups since $4 and the last row, and adds the entries before and after. Other
 -- entries than debits have an index.
 WITH low AS MATERIALIZED (
@@ -209,7 +210,9 @@ WITH low AS MATERIALIZED (
 ), once AS MATERIALIZED (
     SELECT g.grant_id FROM grants g
     WHERE g.tenant_id = $1::text AND g.meter = $2::text AND g.subject = $3::text AND g.source = 'allowance'
-      AND (g.expires_at >= '9999-12-31T00:00:00Z' OR g.operation_id LIKE '§once/%' OR g.grant_id = ANY (coalesce($6::text[], '{}')))
+      AND (g.expires_at >= '9999-12-31T00:00:00Z' OR g.operation_id LIKE '§once/%' OR g.grant_id = ANY (coalesce($6::text[], '{}'))
+           OR g.operation_id LIKE '§allowance/%' AND EXISTS (SELECT 1 FROM unnest($7::timestamptz[], $8::timestamptz[]) AS o (since, until)
+               WHERE g.effective_at >= o.since AND g.effective_at < o.until))
 ), parts AS (
     SELECT u.kind, u.source, -u.amount AS amount FROM first f, unnest(f.kinds, f.sources, f.amounts) AS u (kind, source, amount)
     UNION ALL
