@@ -12,7 +12,6 @@ ALTER TABLE balances
     ADD COLUMN overage_before bigint      NOT NULL DEFAULT 0,       -- overage since carried_from that counts against the cap
     ADD COLUMN carried_from   timestamptz NOT NULL DEFAULT 'epoch', -- the use since then counts in carried; 'epoch' = none
     ADD COLUMN allowance_at   timestamptz NOT NULL DEFAULT 'epoch', -- when the allowance was given as a whole
-    ADD COLUMN returns_from   timestamptz NOT NULL DEFAULT 'epoch', -- used up grants of allowances from before take no returns
     ADD COLUMN terms_at       timestamptz NOT NULL DEFAULT 'epoch'; -- instant of the newest terms that have taken effect
 ALTER TABLE balances ADD CONSTRAINT balances_changes_not_negative CHECK (entitled >= 0 AND short >= 0 AND overage_before >= 0) NOT VALID;
 ALTER TABLE periods ADD COLUMN amended bigint NOT NULL DEFAULT 0; -- part of adjusted
@@ -28,7 +27,7 @@ UPDATE tenant_terms SET immediate = true WHERE at_once;
 ALTER TABLE tenant_terms DROP COLUMN at_once;
 ALTER TABLE periods DROP COLUMN amended;
 ALTER TABLE balances DROP COLUMN amended, DROP COLUMN entitled, DROP COLUMN short, DROP COLUMN overage_before, DROP COLUMN carried_from,
-    DROP COLUMN allowance_at, DROP COLUMN returns_from, DROP COLUMN terms_at;
+    DROP COLUMN allowance_at, DROP COLUMN terms_at;
 UPDATE tenant_terms SET usage = 'reset' WHERE usage = 'add';
 ALTER TABLE tenant_terms DROP CONSTRAINT tenant_terms_usage_check;
 ALTER TABLE tenant_terms ADD CONSTRAINT tenant_terms_usage_check CHECK (usage IN ('carry', 'reset')) NOT VALID;

@@ -136,7 +136,7 @@ type opening struct {
 // ends reports whether a change of the interval ends g with the open period of b. What an earlier change let stay is
 // touched by no later one.
 func (o *opening) ends(b *Book, g *OpenGrant) bool {
-	return o.cut && g.fromPlan() && g != o.rollover && (g.Source == SourceRollover || !o.terms.add && b.isAllowance(g))
+	return o.cut && g.fromPlan() && g != o.rollover && (g.Source == SourceRollover || !o.terms.add && b.Timeline.fateOf(g) != kept)
 }
 
 // nextOpening returns the opening of the period that follows the open period, under the terms in force at its start. If
@@ -310,9 +310,6 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 		p.Start = due
 	}
 	b.Start, b.End, b.AllowanceAt, b.TermsAt, b.cut, b.changed = p.Start, p.End, p.Start, period.Later(b.TermsAt, t.since), false, true
-	if !o.cut || !t.add {
-		b.ReturnsFrom = p.Start
-	}
 	b.CarriedFrom, b.Carried, b.OverageBefore = o.from, bound.SaturatingAdd(o.past.Drawn, o.held), max(0, o.past.Overage-o.owing)
 	b.Entitled, b.Short = o.worth, max(0, b.Carried-o.worth)
 	b.agree(t)

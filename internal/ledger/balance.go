@@ -91,7 +91,6 @@ type BalanceRow struct {
 	CarriedFrom   time.Time // the use since this instant counts in Carried; zero: no earlier use counts
 	OverageBefore int64     // overage since CarriedFrom that counts against the cap, without Overage
 	AllowanceAt   time.Time // when the allowance was given as a whole: the start of the period, or a reset
-	ReturnsFrom   time.Time // grants of allowances from before take no more units once they are used up
 	TermsAt       time.Time // instant of the newest terms that have taken effect
 	ForgivenSeq   int64     // seq of the entry that last forgave overage; overage of entries up to this seq is not owed
 	HeadID        string    // the head grant, from which the next debit draws; empty: none

@@ -45,13 +45,13 @@ type Book struct {
 	past    []PastUse // what WantsPastUse asked for
 	wanted  PastUse   // what pastUse lacked
 	readSeq int64     // Seq as it was read
-	unread  []unreadUse
+	unread  []PastUse // use since the balance was read
 }
 
 // NewBook returns the book of a balance as it was read.
 func NewBook(row BalanceRow) *Book {
 	if !row.knows() {
-		row.Entitled, row.Short, row.CarriedFrom, row.OverageBefore, row.ReturnsFrom = 0, 0, time.Time{}, 0, row.Start
+		row.Entitled, row.Short, row.CarriedFrom, row.OverageBefore = 0, 0, time.Time{}, 0
 	}
 	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, readSeq: row.Seq, active: !row.Start.IsZero() && !row.RollAt.After(row.End)}
 }

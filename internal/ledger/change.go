@@ -113,7 +113,7 @@ func (b *Book) amend(t *Terms, at, now time.Time, j *[]Entry) error {
 	switch {
 	case !t.Grants:
 	case t.reset, t.add, t.once() && another:
-		c.renew(t, worth, another)
+		c.renew(t, worth)
 	default:
 		c.amendTo(t, was, worth)
 	}
@@ -187,7 +187,7 @@ func (c *changing) takeBack(n int64) {
 
 // renew gives the allowance as a whole once more. With a reset the units of before expire, and used units of before do
 // not come back.
-func (c *changing) renew(t *Terms, worth int64, another bool) {
+func (c *changing) renew(t *Terms, worth int64) {
 	b := c.book
 	if t.reset && t.once() {
 		b.expireOnce(t, c.at, c.now, c.j)
@@ -198,9 +198,6 @@ func (c *changing) renew(t *Terms, worth int64, another bool) {
 		}
 	}
 	c.at = period.Later(c.at, b.allowanceAt().Add(time.Microsecond))
-	if t.reset && !(t.once() && another) {
-		b.ReturnsFrom = c.at
-	}
 	b.AllowanceAt, b.Short, b.Carried, b.changed = c.at, 0, 0, true
 	if b.Entitled = worth; t.gaveOnce() {
 		return
@@ -286,14 +283,15 @@ func (b *Book) isAllowance(g *OpenGrant) bool {
 // allowanceAt returns the instant at which the allowance of the open period was given as a whole.
 func (b *Book) allowanceAt() time.Time { return period.Later(b.AllowanceAt, b.Start) }
 
-// givenBy returns the terms that gave the allowance of the open period as a whole. Later terms may have an instant before
-// it, because terms that are committed late take effect after the balance's last write.
+// givenBy returns the terms that gave the allowance of the open period as a whole. Later terms may have an instant
+// before it, because terms that are committed late take effect after the balance's last write.
 func (b *Book) givenBy() *Terms {
 	by := b.Timeline.At(b.Start)
 	for i := range b.Timeline {
 		t := &b.Timeline[i]
 		another := t.once() && i > 0 && t.plan != b.Timeline[i-1].plan
-		if t.since.After(b.Start) && !t.since.After(b.allowanceAt()) && !t.since.After(b.TermsAt) && (t.reset || t.add || another) {
+		acted := t.since.After(b.Start) && !t.since.After(b.allowanceAt()) && !t.since.After(b.TermsAt)
+		if acted && (t.reset || t.add || another) {
 			by = t
 		}
 	}
@@ -393,21 +391,19 @@ func part(amount int64, time, whole time.Duration) int64 {
 }
 
 // PastUse is the use of a balance's allowances since an instant, and its overage since then that was not paid. Refunds
-// of this use are taken off. The use of once-only allowances does not count.
+// of this use are taken off.
 type PastUse struct {
 	Since          time.Time
-	Apart          []string // grants whose use does not count: they stay beside the new allowance
 	Drawn, Overage int64
-	// OnceFrom and OnceUntil delimit the times in which the allowance was granted once. Allowances that took effect then
-	// do not count. Operations of older versions do not say it.
-	OnceFrom, OnceUntil []time.Time
+	// ApartFrom and ApartUntil delimit times. Use of allowances that took effect in them does not count.
+	ApartFrom, ApartUntil []time.Time
 }
 
 // errPastUse is the error of a change of the interval that needs a PastUse which was not read.
 var errPastUse = errors.New("ledger: the use before a change of the interval was not read")
 
-// WantsPastUse returns the PastUse that the book needs to reach the instant `until`, and then every change of terms that
-// is to come. The store reads it and calls AddPastUse, until WantsPastUse returns false.
+// WantsPastUse returns the PastUse that the book needs to reach the instant `until`, and then every change of terms
+// that is to come. The store reads it and calls AddPastUse, until WantsPastUse returns false.
 func (b *Book) WantsPastUse(until time.Time) (use PastUse, wants bool) {
 	if b.readSeq == 0 || b.Broken != nil || !b.loaded || !b.Timeline.changesKind() {
 		return PastUse{}, false
@@ -449,15 +445,14 @@ func (b *Book) noteUse(e *Entry) {
 	if b.past == nil && !b.Timeline.changesKind() {
 		return
 	}
-	u := unreadUse{grant: e.Grant, PastUse: PastUse{Since: e.EffectiveAt}}
+	u := PastUse{Since: e.EffectiveAt}
 	if e.EffectiveAt.IsZero() || e.Kind == EntryCapture {
 		u.Since = b.UpdatedAt
 	}
 	if e.Kind == EntryOverage || e.Kind == EntryPayOwed {
 		u.Overage = moves[e.Kind].Overage * e.Amount
 	}
-	switch g := b.grant(e.Grant); {
-	case e.Source == SourceAllowance && (g == nil || !g.once()):
+	if g := b.grant(e.Grant); e.Source == SourceAllowance && (g == nil || !b.apart(g)) {
 		u.Drawn = (moves[e.Kind].Used - moves[e.Kind].Refunded) * e.Amount
 	}
 	if u.Overage != 0 || u.Drawn != 0 {
@@ -465,62 +460,32 @@ func (b *Book) noteUse(e *Entry) {
 	}
 }
 
-// unreadUse is use since the balance was read.
-type unreadUse struct {
-	PastUse
-
-	grant string
-}
+// apart reports whether use of an allowance reduces no other allowance.
+func (b *Book) apart(g *OpenGrant) bool { return g.once() || b.Timeline.fateOf(g) == kept }
 
 // pastUse returns the use since an instant: the use that was read, and the use since then.
 func (b *Book) pastUse(since time.Time) (PastUse, error) {
 	use := PastUse{Since: since}
-	for _, g := range b.Grants {
-		if b.staysApart(g) {
-			use.Apart = append(use.Apart, g.ID)
-		}
-	}
-	read := func(u PastUse) bool { return u.Since.Equal(since) && slices.Equal(u.Apart, use.Apart) }
-	if at := slices.IndexFunc(b.past, read); at >= 0 {
+	if at := slices.IndexFunc(b.past, func(u PastUse) bool { return u.Since.Equal(since) }); at >= 0 {
 		use = b.past[at]
 	} else if b.readSeq > 0 {
-		for i := range b.Timeline {
-			if !b.Timeline[i].once() {
-				continue
-			}
-			from, until := b.Timeline[i].since, period.Forever
-			if i == 0 {
-				from = time.Time{}
-			}
-			if i+1 < len(b.Timeline) {
-				until = b.Timeline[i+1].since
-			}
-			use.OnceFrom, use.OnceUntil = append(use.OnceFrom, from), append(use.OnceUntil, until)
-		}
+		use.ApartFrom, use.ApartUntil = b.Timeline.apart()
 		b.wanted = use
 		return use, errPastUse
 	}
 	for _, u := range b.unread {
-		if u.Since.Before(since) {
-			continue
-		}
-		if use.Overage = min(use.Overage+u.Overage, MaxAmount); !slices.Contains(use.Apart, u.grant) {
-			use.Drawn = min(use.Drawn+u.Drawn, MaxAmount)
+		if !u.Since.Before(since) {
+			use.Drawn, use.Overage = min(use.Drawn+u.Drawn, MaxAmount), min(use.Overage+u.Overage, MaxAmount)
 		}
 	}
 	use.Drawn, use.Overage = max(0, use.Drawn), max(0, use.Overage)
 	return use, nil
 }
 
-// staysApart reports whether a change has let g stay beside a new allowance of the open period.
-func (b *Book) staysApart(g *OpenGrant) bool {
-	return g.Source == SourceAllowance && g.Status == GrantActive && !g.once() && g.ExpiresAt.After(b.End) && !b.isAllowance(g)
-}
-
 // heldSince returns how many units of allowances are held whose periods would have ended after an instant.
 func (b *Book) heldSince(from time.Time) (n int64) {
 	for _, g := range b.Grants {
-		if g.Source == SourceAllowance && !g.once() && g.ExpiresAt.After(from) && !b.staysApart(g) {
+		if g.Source == SourceAllowance && g.ExpiresAt.After(from) && !b.apart(g) {
 			n += g.Held
 		}
 	}

@@ -27,7 +27,7 @@ func TestWantsPastUse_ClockBehindLastWrite_ReadsWhatTheChangeNeeds(t *testing.T)
 	row := BalanceRow{
 		BalanceKey: k, Sums: Sums{Granted: 100}, Seq: 1, Plan: "monthly", PlanVersion: 1, Allowance: 100, Renews: true,
 		Start: day(1, 0, 0), End: day(32, 0, 0), Entitled: 100, AllowanceAt: day(1, 0, 0), TermsAt: day(1, 0, 0),
-		ReturnsFrom: day(1, 0, 0), UpdatedAt: day(10, 12, 10), NextEvent: day(32, 0, 0), RollAt: day(32, 0, 0),
+		UpdatedAt: day(10, 12, 10), NextEvent: day(32, 0, 0), RollAt: day(32, 0, 0),
 		HeadID: "allowance:1", HeadSource: SourceAllowance, HeadRemaining: 100,
 	}
 	b := NewBook(row)
@@ -43,5 +43,6 @@ func TestWantsPastUse_ClockBehindLastWrite_ReadsWhatTheChangeNeeds(t *testing.T)
 	batch := NewBatch()
 	batch.Now, batch.Books[k] = behind, b
 	next := batch.Decide(nil)
-	assert.True(t, next.Done() && b.Broken == nil && b.Start.Equal(row.UpdatedAt), "%+v, broken %v, start %s", next, b.Broken, b.Start)
+	assert.True(t, next.Done() && b.Broken == nil && b.Start.Equal(row.UpdatedAt),
+		"%+v, broken %v, start %s", next, b.Broken, b.Start)
 }

@@ -31,14 +31,20 @@ type returned struct {
 // at one instant holds end before grants. A grant of the plan that was used up ended with its period, which a change of
 // the interval may have cut short, or with a reset.
 func (b *Book) takesReturns(g *OpenGrant, now time.Time) bool {
-	from := time.Time{}
 	switch {
+	case g.Status != GrantExhausted || !g.ExpiresAt.After(now):
+		return g.Status == GrantActive
 	case g.Source == SourceRollover:
-		from = b.Start
-	case g.fromPlan(), g.once() && !g.EffectiveAt.Before(b.Start):
-		from = b.ReturnsFrom
+		return !g.EffectiveAt.Before(b.Start)
+	case g.Source == SourceAllowance:
+		return b.Timeline.fateOf(g) != ended
 	}
-	return g.Status == GrantActive || g.Status == GrantExhausted && g.ExpiresAt.After(now) && !g.EffectiveAt.Before(from)
+	return true
+}
+
+// needsTerms reports whether the terms of the tenant say where units return: a change has touched the open period.
+func (b *Book) needsTerms() bool {
+	return len(b.Timeline) == 0 && (b.AllowanceAt.After(b.Start) || !b.CarriedFrom.IsZero())
 }
 
 // restored describes units that come back to the grant from which they came.
@@ -113,7 +119,7 @@ func (b *Book) backToAllowance(r *restored, now time.Time) int64 {
 	if r.source != SourceAllowance || b.CarriedFrom.IsZero() || r.drawn.Before(b.CarriedFrom) || !b.End.After(now) {
 		return 0
 	}
-	if g := b.grant(r.grant); g == nil || g.once() {
+	if g := b.grant(r.grant); g == nil || b.apart(g) {
 		return 0
 	}
 	counted := min(r.units, b.Carried)

@@ -239,6 +239,57 @@ func (tl Timeline) eachOpening(visit func(t *Terms, at time.Time)) {
 	}
 }
 
+// fate says what became of an allowance.
+type fate int
+
+const (
+	stands fate = iota // it ends at its own end
+	kept              // a change let it stay beside a new allowance: no later change touches it
+	ended             // a reset or a change of the interval ended it
+)
+
+// fateOf returns what the first change after an allowance took effect made of it.
+func (tl Timeline) fateOf(g *OpenGrant) (f fate) {
+	var open *Terms
+	tl.eachOpening(func(t *Terms, at time.Time) {
+		before := open
+		if open = t; before == nil || f != stands || !at.After(g.EffectiveAt) {
+			return
+		}
+		switch {
+		case g.once():
+			if t.once() && t.reset && t.plan == tl.At(g.EffectiveAt).plan {
+				f = ended
+			}
+		case t.add:
+			f = kept
+		case t.reset, t.kind() != before.kind():
+			f = ended
+		}
+	})
+	return f
+}
+
+// apart returns the times in which allowances took effect whose use reduces no other allowance: of once-only allowances,
+// and of those that a change let stay beside a new one.
+func (tl Timeline) apart() (from, until []time.Time) {
+	var open *Terms
+	begin := time.Time{}
+	tl.eachOpening(func(t *Terms, at time.Time) {
+		if before := open; before != nil && (t.add || t.reset || t.kind() != before.kind()) {
+			if t.add || before.once() {
+				from, until = append(from, begin), append(until, at)
+			}
+			begin = at
+		}
+		open = t
+	})
+	if open != nil && open.once() {
+		from, until = append(from, begin), append(until, period.Forever)
+	}
+	return from, until
+}
+
 // At returns the terms in force at t, nil if the timeline is empty.
 func (tl Timeline) At(t time.Time) *Terms {
 	if len(tl) == 0 {

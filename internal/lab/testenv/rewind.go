@@ -9,8 +9,7 @@ func Rewind(condition string) []string {
 	return []string{
 		`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval, ` +
 			unlessForever("period_end") + `, ` + unlessForever("next_event_at") + `, ` + unlessForever("roll_at") + `,
-			` + unlessEpoch("span_end") + `, ` + unlessEpoch("carried_from") + `, ` + unlessEpoch("allowance_at") + `, ` + unlessEpoch("returns_from") + `,
-			` + unlessEpoch("terms_at") + `
+			` + unlessEpoch("span_end") + `, ` + unlessEpoch("carried_from") + `, ` + unlessEpoch("allowance_at") + `, ` + unlessEpoch("terms_at") + `
 			WHERE period_start > 'epoch' AND ` + condition,
 		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval,
 			closed_at = closed_at - $2::interval, terms_at = terms_at - $2::interval WHERE ` + condition,

@@ -15,7 +15,7 @@ type Changes struct {
 	// The columns of the row.
 	Entitled, Short, Carried, OverageBefore int64
 	CarriedFrom                             time.Time // zero: no earlier use counts
-	AllowanceAt, ReturnsFrom                time.Time
+	AllowanceAt                             time.Time
 	TermsAt, UpdatedAt                      time.Time
 
 	// The next fields are about the allowance of the open period, which are the allowances since AllowanceAt.
@@ -43,7 +43,7 @@ func (s *stored) changesOf(k Key, j *journal) *Changes {
 	b := s.balances[k]
 	c := &Changes{
 		Entitled: b.entitled, Short: b.short, Carried: b.carried, OverageBefore: b.overageBefore,
-		AllowanceAt: b.allowanceAt, ReturnsFrom: b.returnsFrom, TermsAt: b.termsAt, UpdatedAt: b.updatedAt,
+		AllowanceAt: b.allowanceAt, TermsAt: b.termsAt, UpdatedAt: b.updatedAt,
 		Complete: true,
 	}
 	if b.carriedFrom.Unix() != 0 {

@@ -47,8 +47,8 @@ type balance struct {
 	rollAt                           time.Time // next_event_at in rows of earlier versions
 	amended                          int64     // part of adjusted
 	// The next columns have no meaning in rows whose open period an earlier version opened: see knows.
-	entitled, short, carried, overageBefore        int64
-	carriedFrom, allowanceAt, returnsFrom, termsAt time.Time
+	entitled, short, carried, overageBefore int64
+	carriedFrom, allowanceAt, termsAt       time.Time
 }
 
 func (b *balance) remaining() int64 {
@@ -115,7 +115,7 @@ func scanBalances(rows pgx.Rows, into map[Key]*balance) error {
 		&b.adjusted, &b.held, &b.overage, &b.owed, &b.paid, &b.forgivenSeq, &b.headID, &b.headSource, &b.headRemaining,
 		&b.nextEvent, &b.updatedAt, &b.chain, &b.facts,
 		&b.plan, &b.planVersion, &b.allowance, &b.renews, &b.rollAt, &b.amended, &b.allowanceAt,
-		&b.entitled, &b.short, &b.carried, &b.overageBefore, &b.carriedFrom, &b.returnsFrom, &b.termsAt,
+		&b.entitled, &b.short, &b.carried, &b.overageBefore, &b.carriedFrom, &b.termsAt,
 	}, func() error {
 		row := b
 		row.chain = slices.Clone(b.chain)

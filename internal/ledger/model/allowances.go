@@ -12,6 +12,7 @@ type allowance struct {
 	plan    string        // the plan of a once-only allowance
 	once    bool          // it ends at its own end, whatever plan follows
 	gave    bool          // a once-only allowance whose amount was not always 0
+	kept    bool          // a change let it stay beside a new allowance
 	apart   bool          // a newer allowance was given anew: no change acts on it
 	from    time.Time     // the whole amount counts from this instant on
 	end     time.Time     // end of its grants
@@ -190,6 +191,7 @@ func (b *balance) setApart(c *PlanChange) {
 		if c.Reset && i > 0 && i == b.current && !a.apart && !a.once {
 			b.expireAllowance(i)
 		}
+		a.kept = a.kept || c.Add && i > 0 && i == b.current && !a.once
 		a.apart = a.apart || i > 0 && !a.once
 	}
 }
@@ -236,12 +238,9 @@ func (b *balance) giveOnce(at time.Time, c *PlanChange, id string) {
 	b.gift = b.give(a, b.terms.amount, 0, id, at, c)
 }
 
-// carries reports whether draws and holds of an allowance reduce an allowance that follows. What a change let stay
-// beside a new allowance is apart as long as something is left or held of it.
+// carries reports whether draws and holds of an allowance reduce an allowance that follows.
 func (b *balance) carries(of int) bool {
-	return of > 0 && !b.allowances[of].once && !(b.allowances[of].apart && slices.ContainsFunc(b.grants, func(g grant) bool {
-		return g.of == of && g.state == "active" && g.left+g.held > 0
-	}))
+	return of > 0 && !b.allowances[of].once && !b.allowances[of].kept
 }
 
 // ends reports whether an allowance ends with its period.

@@ -170,7 +170,7 @@ func TestChanges_FollowTheTerms(t *testing.T) {
 			1 18:00 use 300           -> left 0
 			1 18:00 now small own=0 prorate -> left 0 short 0
 			2 00:00                   -> left 0`},
-		{"prorated: another interval counts from the change on, less by what was drawn since its beginning", Terms{amount: 10}, day(240), `
+		{"prorated: another interval counts from then on, less by what was drawn", Terms{amount: 10}, day(240), `
 			1 05:30 use 10
 			1 06:30 use 4
 			1 06:30 hold 2 as job

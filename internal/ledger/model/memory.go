@@ -229,10 +229,9 @@ func (s *Memory) pastUse(k ledger.BalanceKey, u ledger.PastUse) ledger.PastUse {
 				at = e.CreatedAt
 			}
 			g := s.grants[k][e.Grant]
-			once := !g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§once/") || slices.Contains(u.Apart, e.Grant)
-			for i := range u.OnceFrom {
-				once = once || strings.HasPrefix(g.OperationID, "§allowance/") && !g.EffectiveAt.Before(u.OnceFrom[i]) &&
-					g.EffectiveAt.Before(u.OnceUntil[i])
+			once := !g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§once/")
+			for i := range u.ApartFrom {
+				once = once || !g.EffectiveAt.Before(u.ApartFrom[i]) && g.EffectiveAt.Before(u.ApartUntil[i])
 			}
 			switch {
 			case at.Before(since):

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,7 +194,9 @@ func TestChanges_UnitsGivenBack_AreNotLost(t *testing.T) {
 				if b := c.m.touch(calls); b.gift > 0 && b.allowances[b.gift].short > 0 {
 					return // what a once-only allowance is short of is forgotten when its plan is left
 				}
-				p.Add = false // units that were carried or short are forgotten then, and what stayed counts once it is used up
+				if p.Add && (p.After > 0 || c.m.touch(calls).misses()) {
+					p.Add = false // units that were carried or short are forgotten then
+				}
 				twin.m.Now = c.m.Now
 				c.change(p)
 				twin.change(p)
@@ -217,6 +220,11 @@ func TestChanges_UnitsGivenBack_AreNotLost(t *testing.T) {
 		twin.log(t)
 		require.Equal(t, twin.left(), c.left())
 	})
+}
+
+// misses reports whether units that come back make up for others first.
+func (b *balance) misses() bool {
+	return b.carried > 0 || slices.ContainsFunc(b.allowances, func(a allowance) bool { return a.short > 0 })
 }
 
 // A change that is undone in the same period leaves no trace in what can be spent, neither in the allowance nor below

@@ -88,10 +88,10 @@ func (l *Ledger) readPastUse(
 				continue
 			}
 			from, until := []time.Time{}, []time.Time{}
-			for i := range u.OnceFrom {
-				from, until = append(from, toDB(u.OnceFrom[i])), append(until, toDB(u.OnceUntil[i]))
+			for i := range u.ApartFrom {
+				from, until = append(from, toDB(u.ApartFrom[i])), append(until, toDB(u.ApartUntil[i]))
 			}
-			round.Queue(l.sql["PastUse"], k.Tenant, k.Meter, k.Subject, u.Since, b.Seq, u.Apart, from, until).QueryRow(
+			round.Queue(l.sql["PastUse"], k.Tenant, k.Meter, k.Subject, u.Since, b.Seq, from, until).QueryRow(
 				func(row pgx.Row) error {
 					if err := row.Scan(&u.Drawn, &u.Overage); err != nil {
 						return fmt.Errorf("read the use of %v since %s: %w", k, u.Since.Format(time.RFC3339), err)

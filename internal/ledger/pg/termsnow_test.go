@@ -126,7 +126,8 @@ func TestTermsNow_TrialOfAnOlderVersion_IsGrantedOnce(t *testing.T) {
 		b.exec("UPDATE grants SET operation_id = replace(operation_id, '§once/', '§allowance/')")
 		b.changeNow("acme", "paid", b.now())
 		got := b.mustBalance("acme", "api_calls")
-		assert.True(t, got.Remaining == 100+rest && got.Carried != nil && *got.Carried == 0, "%d were used: %+v", used, got)
+		assert.True(t, got.Remaining == 100+rest && got.Carried != nil && *got.Carried == 0,
+			"%d were used: %+v", used, got)
 		left := b.mustDebit(debitOf("acme", "k2", 1)).Items[0].Remaining
 		assert.Equal(t, 99+rest, left, "%d were used", used)
 	}

@@ -227,7 +227,6 @@ func balanceColumns(b []*ledger.Book) []any {
 		column(b, func(b **ledger.Book) int64 { return (*b).OverageBefore }),
 		column(b, func(b **ledger.Book) time.Time { return toDB((*b).CarriedFrom) }),
 		column(b, func(b **ledger.Book) time.Time { return toDB((*b).AllowanceAt) }),
-		column(b, func(b **ledger.Book) time.Time { return toDB((*b).ReturnsFrom) }),
 		column(b, func(b **ledger.Book) time.Time { return toDB((*b).TermsAt) }),
 	}
 }

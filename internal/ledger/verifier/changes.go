@@ -37,7 +37,6 @@ func (c *comparison) compareChanges() {
 	x.compareCarriedFrom(last)
 	x.compareOverageBefore(last)
 	x.compareAllowanceAt()
-	x.compareReturnsFrom(last)
 	x.compareTermsAt()
 }
 
@@ -226,25 +225,6 @@ func (x *changes) gaveWhole(at time.Time, all bool) bool {
 	return at.Before(x.open.End) && x.eachTerms(x.open.End, func(h *ledger.TenantTerms, _ *ledger.Terms) bool {
 		return (all || h.Now && (h.Reset || h.Add)) && !h.Since.After(at) && !h.Since.After(x.TermsAt)
 	})
-}
-
-// compareReturnsFrom compares the instant from which on used-up allowances take units that come back. That is the
-// beginning of the period, or a reset in it. If the period began with a change of the interval that left the rest of
-// the old allowance, it is an instant before.
-func (x *changes) compareReturnsFrom(last int) {
-	at := x.ReturnsFrom
-	right := at.Equal(x.open.Start)
-	switch reset := x.newestReset(); {
-	case at.Before(x.open.Start):
-		right = reset.IsZero() && x.mayAdd(last)
-	case at.After(x.open.Start):
-		right = !reset.IsZero() && !at.Before(reset) && !at.After(x.AllowanceAt)
-	case !reset.IsZero():
-		right = false
-	}
-	if !right {
-		x.add("instant from which on allowances take returns", "that of a reset or of a period", instant(at))
-	}
 }
 
 // newestReset returns the instant of the newest terms that gave the allowance of the open period anew in place of the

@@ -240,15 +240,6 @@ func TestVerify_ChangedAmendment_IsReported(t *testing.T) {
 			"instant at which the allowance was given",
 		},
 		{"terms that would take effect again", balance("reset", "terms_at = period_start"), "instant of the terms"},
-		{"returns from before a reset", balance("reset", "returns_from = period_start"), "allowances take returns"},
-		{
-			"returns from before the period", balance("short", "returns_from = returns_from - interval '1 second'"),
-			"allowances take returns",
-		},
-		{
-			"returns from after the beginning", balance("days", "returns_from = returns_from + interval '1 second'"),
-			"allowances take returns",
-		},
 		{
 			"terms that never were", balance("short", "terms_at = terms_at + interval '1 second'"),
 			"instant of the terms",

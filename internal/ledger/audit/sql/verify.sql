@@ -54,7 +54,7 @@ SELECT b.tenant_id, b.meter, b.subject, b.seq, b.period_start, b.period_end, b.o
        b.adjusted, b.held, b.overage, b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at,
        b.updated_at, b.chain, md5(b::text), b.plan, b.plan_version, b.allowance, b.renews,
        coalesce(b.roll_at, b.next_event_at), b.amended, b.allowance_at,
-       b.entitled, b.short, b.carried, b.overage_before, b.carried_from, b.returns_from, b.terms_at
+       b.entitled, b.short, b.carried, b.overage_before, b.carried_from, b.terms_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 
@@ -121,7 +121,7 @@ SELECT b.tenant_id, b.meter, b.subject, b.seq, b.period_start, b.period_end, b.o
        b.adjusted, b.held, b.overage, b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at,
        b.updated_at, b.chain, '', b.plan, b.plan_version, b.allowance, b.renews,
        coalesce(b.roll_at, b.next_event_at), b.amended, b.allowance_at,
-       b.entitled, b.short, b.carried, b.overage_before, b.carried_from, b.returns_from, b.terms_at
+       b.entitled, b.short, b.carried, b.overage_before, b.carried_from, b.terms_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 

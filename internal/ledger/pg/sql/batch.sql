@@ -14,7 +14,7 @@
 -- PostgreSQL shows such rows, but a failover would lose them.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.returns_from, b.terms_at,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
        b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -27,7 +27,7 @@ FOR NO KEY UPDATE OF b;
 -- Does the same as LockBalances but waits for no row: it leaves out the balances that another transaction has locked.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.returns_from, b.terms_at,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
        b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -51,7 +51,7 @@ JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject
 -- condition of the index: an event at a later instant is never due.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.returns_from, b.terms_at,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
        b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM balances b
@@ -67,7 +67,7 @@ FOR NO KEY UPDATE OF b SKIP LOCKED;
 -- these balances, which belong to one shard group.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.returns_from, b.terms_at,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
        b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -191,9 +191,8 @@ CROSS JOIN LATERAL (
 
 -- name: PastUse
 -- Returns the use of allowances, and the overage that was not paid, of balance ($1..$3) since $4, up to seq $5. Refunds
--- of this use are taken off. The use of once-only allowances, and of the grants $6, does not count. The
--- allowance was granted once in the times from $7 until $8, which operations of older versions do not say. It takes the
--- difference between the first row of rollups since $4 and the last row, and adds the entries before and after. Other
+-- of this use are taken off. The use of once-only allowances, and of those that took effect in the times from $6 until
+-- $7, does not count. It takes the difference between the first row of rollups since $4 and the last row, and adds the entries before and after. Other
 -- entries than debits have an index.
 WITH low AS MATERIALIZED (
     SELECT coalesce((SELECT r.seq FROM rollups r
@@ -207,11 +206,11 @@ WITH low AS MATERIALIZED (
     SELECT r.seq, r.kinds, r.sources, r.amounts FROM rollups r
     WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.seq <= $5::bigint AND r.seq >= (SELECT f.seq FROM first f)
     ORDER BY r.seq DESC LIMIT 1
-), once AS MATERIALIZED (
+), aside AS MATERIALIZED (
     SELECT g.grant_id FROM grants g
     WHERE g.tenant_id = $1::text AND g.meter = $2::text AND g.subject = $3::text AND g.source = 'allowance'
-      AND (g.expires_at >= '9999-12-31T00:00:00Z' OR g.operation_id LIKE '§once/%' OR g.grant_id = ANY (coalesce($6::text[], '{}'))
-           OR g.operation_id LIKE '§allowance/%' AND EXISTS (SELECT 1 FROM unnest($7::timestamptz[], $8::timestamptz[]) AS o (since, until)
+      AND (g.expires_at >= '9999-12-31T00:00:00Z' OR g.operation_id LIKE '§once/%'
+           OR EXISTS (SELECT 1 FROM unnest($6::timestamptz[], $7::timestamptz[]) AS o (since, until)
                WHERE g.effective_at >= o.since AND g.effective_at < o.until))
 ), parts AS (
     SELECT u.kind, u.source, -u.amount AS amount FROM first f, unnest(f.kinds, f.sources, f.amounts) AS u (kind, source, amount)
@@ -239,7 +238,7 @@ WITH low AS MATERIALIZED (
       AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
       AND e.seq > (SELECT low.seq FROM low) AND e.seq <= $5::bigint AND coalesce(e.effective_at, e.created_at) >= $4::timestamptz
 ), back AS (
-    SELECT coalesce(sum(e.amount) FILTER (WHERE o.source = 'allowance' AND e.kind = 'refund' AND o.grant_id NOT IN (SELECT once.grant_id FROM once)), 0) AS drawn,
+    SELECT coalesce(sum(e.amount) FILTER (WHERE o.source = 'allowance' AND e.kind = 'refund' AND o.grant_id NOT IN (SELECT aside.grant_id FROM aside)), 0) AS drawn,
            coalesce(sum(e.amount) FILTER (WHERE o.kind = 'overage'), 0) AS overage
     FROM entries e
     JOIN entries o ON o.tenant_id = $1::text AND o.operation_id = e.detail ->> 'refund_of' AND o.line = (e.detail ->> 'refund_line')::integer
@@ -250,10 +249,10 @@ WITH low AS MATERIALIZED (
 ), apart AS (
     SELECT coalesce(sum(e.amount), 0) AS drawn
     FROM entries e
-    WHERE EXISTS (SELECT 1 FROM once) AND e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
+    WHERE EXISTS (SELECT 1 FROM aside) AND e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
       AND e.seq > (SELECT low.seq FROM low) AND e.seq <= $5::bigint AND e.created_at >= $4::timestamptz
       AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
-      AND e.kind IN ('debit', 'capture') AND e.grant_id IN (SELECT once.grant_id FROM once)
+      AND e.kind IN ('debit', 'capture') AND e.grant_id IN (SELECT aside.grant_id FROM aside)
 )
 SELECT least(greatest(sums.drawn + paid.drawn - back.drawn - apart.drawn, 0), 9007199254740991)::bigint,
        least(greatest(sums.overage - back.overage - paid.overage, 0), 9007199254740991)::bigint
@@ -368,7 +367,7 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $10::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: UpdateBalances
--- Writes the changed balances, which are all locked. $38 is the expected number of updated rows. Any other number
+-- Writes the changed balances, which are all locked. $37 is the expected number of updated rows. Any other number
 -- means that a locked row is missing. A division by zero then fails the transaction.
 WITH written AS (
     UPDATE balances b
@@ -378,21 +377,21 @@ WITH written AS (
         owed = n.owed, settled = n.settled, forgiven_seq = n.forgiven_seq, head_grant = n.head_grant, head_source = n.head_source,
         head_remaining = n.head_remaining, next_event_at = n.next_event_at, updated_at = n.updated_at,
         roll_at = n.roll_at, chain = n.chain, carried = n.carried, amended = n.amended, entitled = n.entitled, short = n.short,
-        overage_before = n.overage_before, carried_from = n.carried_from, allowance_at = n.allowance_at, returns_from = n.returns_from, terms_at = n.terms_at
+        overage_before = n.overage_before, carried_from = n.carried_from, allowance_at = n.allowance_at, terms_at = n.terms_at
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
                 $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
                 $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[],
                 $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::bytea[],
-                $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::timestamptz[], $35::timestamptz[], $36::timestamptz[], $37::timestamptz[])
+                $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::timestamptz[], $35::timestamptz[], $36::timestamptz[])
          AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
                refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
                head_remaining, next_event_at, updated_at, roll_at, chain, carried, amended, entitled, short, overage_before, carried_from,
-                      allowance_at, returns_from, terms_at)
+                      allowance_at, terms_at)
     WHERE b.tenant_id = n.tenant_id AND b.meter = n.meter AND b.subject = n.subject
     -- citus: AND b.tenant_id = ANY ($1::text[])
     RETURNING 1
 )
-SELECT 1 / (CASE WHEN count(*) = $38::bigint THEN 1 ELSE 0 END) FROM written;
+SELECT 1 / (CASE WHEN count(*) = $37::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: InsertBalances
 -- Inserts the rows of balances that the batch has changed and that had no row. A unique violation means that another
@@ -400,20 +399,20 @@ SELECT 1 / (CASE WHEN count(*) = $38::bigint THEN 1 ELSE 0 END) FROM written;
 INSERT INTO balances (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
                       refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
                       head_remaining, next_event_at, updated_at, roll_at, chain, carried, amended, entitled, short, overage_before, carried_from,
-                      allowance_at, returns_from, terms_at)
+                      allowance_at, terms_at)
 SELECT n.tenant_id, n.meter, n.subject, n.seq, n.plan, n.plan_version, n.allowance, n.renews, n.period_start, n.period_end, n.opening,
        n.granted, n.refunded, n.used, n.expired, n.adjusted + n.amended, n.held, n.overage, n.owed, n.settled, n.forgiven_seq, n.head_grant,
        n.head_source, n.head_remaining, n.next_event_at, n.updated_at, n.roll_at, n.chain, n.carried, n.amended,
-       n.entitled, n.short, n.overage_before, n.carried_from, n.allowance_at, n.returns_from, n.terms_at
+       n.entitled, n.short, n.overage_before, n.carried_from, n.allowance_at, n.terms_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
             $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
             $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[],
             $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::bytea[],
-            $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::timestamptz[], $35::timestamptz[], $36::timestamptz[], $37::timestamptz[])
+            $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::timestamptz[], $35::timestamptz[], $36::timestamptz[])
      AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
            refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
            head_remaining, next_event_at, updated_at, roll_at, chain, carried, amended, entitled, short, overage_before, carried_from,
-                      allowance_at, returns_from, terms_at);
+                      allowance_at, terms_at);
 
 -- name: InsertGrants
 -- Stores new grants.
