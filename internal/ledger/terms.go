@@ -243,9 +243,9 @@ func (tl Timeline) eachOpening(visit func(t *Terms, at time.Time)) {
 type fate int
 
 const (
-	stands fate = iota // it ends at its own end
-	kept              // a change let it stay beside a new allowance: no later change touches it
-	ended             // a reset or a change of the interval ended it
+	untouched fate = iota // it ends at its own end
+	kept                  // a change let it stay beside a new allowance: no later change touches it
+	ended                 // a reset or a change of the interval ended it
 )
 
 // fateOf returns what the first change after an allowance took effect made of it.
@@ -253,7 +253,7 @@ func (tl Timeline) fateOf(g *OpenGrant) (f fate) {
 	var open *Terms
 	tl.eachOpening(func(t *Terms, at time.Time) {
 		before := open
-		if open = t; before == nil || f != stands || !at.After(g.EffectiveAt) {
+		if open = t; before == nil || f != untouched || !at.After(g.EffectiveAt) {
 			return
 		}
 		switch {
