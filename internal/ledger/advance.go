@@ -136,7 +136,7 @@ type opening struct {
 // ends reports whether a change of the interval ends g with the open period of b. What an earlier change let stay is
 // touched by no later one.
 func (o *opening) ends(b *Book, g *OpenGrant) bool {
-	return o.cut && g.fromPlan() && g != o.rollover && (g.Source == SourceRollover || !o.terms.add && b.Timeline.fateOf(g) != kept)
+	return o.cut && g.fromPlan() && g != o.rollover && (g.Source == SourceRollover || !o.terms.add && b.Timeline.fateOf(g, b.TermsAt) != kept)
 }
 
 // nextOpening returns the opening of the period that follows the open period, under the terms in force at its start. If

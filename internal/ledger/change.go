@@ -461,7 +461,7 @@ func (b *Book) noteUse(e *Entry) {
 }
 
 // apart reports whether use of an allowance reduces no other allowance.
-func (b *Book) apart(g *OpenGrant) bool { return g.once() || b.Timeline.fateOf(g) == kept }
+func (b *Book) apart(g *OpenGrant) bool { return g.once() || b.Timeline.fateOf(g, b.TermsAt) == kept }
 
 // pastUse returns the use since an instant: the use that was read, and the use since then.
 func (b *Book) pastUse(since time.Time) (PastUse, error) {
@@ -469,7 +469,7 @@ func (b *Book) pastUse(since time.Time) (PastUse, error) {
 	if at := slices.IndexFunc(b.past, func(u PastUse) bool { return u.Since.Equal(since) }); at >= 0 {
 		use = b.past[at]
 	} else if b.readSeq > 0 {
-		use.ApartFrom, use.ApartUntil = b.Timeline.apart()
+		use.ApartFrom, use.ApartUntil = b.Timeline.apart(b.TermsAt)
 		b.wanted = use
 		return use, errPastUse
 	}

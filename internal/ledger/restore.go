@@ -37,7 +37,7 @@ func (b *Book) takesReturns(g *OpenGrant, now time.Time) bool {
 	case g.Source == SourceRollover:
 		return !g.EffectiveAt.Before(b.Start)
 	case g.Source == SourceAllowance:
-		return b.Timeline.fateOf(g) != ended
+		return b.Timeline.fateOf(g, b.TermsAt) != ended
 	}
 	return true
 }

@@ -248,12 +248,13 @@ const (
 	ended                 // a reset or a change of the interval ended it
 )
 
-// fateOf returns what the first change after an allowance took effect made of it.
-func (tl Timeline) fateOf(g *OpenGrant) (f fate) {
+// fateOf returns what the first change after an allowance took effect made of it. Changes after those of the instant
+// `acted` are to come.
+func (tl Timeline) fateOf(g *OpenGrant, acted time.Time) (f fate) {
 	var open *Terms
 	tl.eachOpening(func(t *Terms, at time.Time) {
 		before := open
-		if open = t; before == nil || f != untouched || !at.After(g.EffectiveAt) {
+		if open = t; before == nil || f != untouched || !at.After(g.EffectiveAt) || t.since.After(acted) {
 			return
 		}
 		switch {
@@ -271,11 +272,14 @@ func (tl Timeline) fateOf(g *OpenGrant) (f fate) {
 }
 
 // apart returns the times in which allowances took effect whose use reduces no other allowance: of once-only allowances,
-// and of those that a change let stay beside a new one.
-func (tl Timeline) apart() (from, until []time.Time) {
+// and of those that a change let stay beside a new one. Changes after those of the instant `acted` are to come.
+func (tl Timeline) apart(acted time.Time) (from, until []time.Time) {
 	var open *Terms
 	begin := time.Time{}
 	tl.eachOpening(func(t *Terms, at time.Time) {
+		if open != nil && t.since.After(acted) {
+			return
+		}
 		if before := open; before != nil && (t.add || t.reset || t.kind() != before.kind()) {
 			if t.add || before.once() {
 				from, until = append(from, begin), append(until, at)
