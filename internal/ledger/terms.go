@@ -239,6 +239,18 @@ func (tl Timeline) eachOpening(visit func(t *Terms, at time.Time)) {
 	}
 }
 
+// beginOf returns when the period began that is open at an instant, the zero time if that does not depend on the terms.
+func (t *Terms) beginOf(at time.Time) time.Time {
+	if t.once() {
+		return time.Time{}
+	}
+	p, err := t.Containing(at)
+	if err != nil {
+		return time.Time{}
+	}
+	return p.Start
+}
+
 // fate says what became of an allowance.
 type fate int
 
@@ -262,6 +274,7 @@ func (tl Timeline) fateOf(g *OpenGrant, acted time.Time) (f fate) {
 			if t.once() && t.reset && t.plan == tl.At(g.EffectiveAt).plan {
 				f = ended
 			}
+		case t.add && g.EffectiveAt.Before(before.beginOf(at)): // its period had ended
 		case t.add:
 			f = kept
 		case t.reset, t.kind() != before.kind():
@@ -282,7 +295,7 @@ func (tl Timeline) apart(acted time.Time) (from, until []time.Time) {
 		}
 		if before := open; before != nil && (t.add || t.reset || t.kind() != before.kind()) {
 			if t.add || before.once() {
-				from, until = append(from, begin), append(until, at)
+				from, until = append(from, period.Later(begin, before.beginOf(at))), append(until, at)
 			}
 			begin = at
 		}

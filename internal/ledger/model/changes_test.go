@@ -198,6 +198,11 @@ func TestChanges_FollowTheTerms(t *testing.T) {
 			1 10:00                 -> left 70
 			1 23:59                 -> left 70
 			2 00:00                 -> left 30`},
+		{"add: use of a period that had ended before counts in a longer one", hour, Terms{amount: 200, day: true}, `
+			1 09:10 use 60
+			1 10:10 use 30
+			1 10:20 now small add -> left 170
+			1 10:30 now large     -> left 210 carried 60`},
 
 		// M6: an allowance once keeps its rest until its own end, whatever plan follows.
 		{"trial: an upgrade leaves its rest", trial, day(1000), `
