@@ -20,7 +20,7 @@ type OutageConfig struct {
 
 	Before, Away, After time.Duration // durations of the phases; After must be longer than a circuit breaker stays open
 
-	// Drain is the time after the load in which requests that were due during it are still sent.
+	// Drain is how long after the load a late request is still sent. A request that is later counts as unanswered.
 	Drain time.Duration
 
 	Kill func() error                // kills Redis

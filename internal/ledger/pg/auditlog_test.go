@@ -128,7 +128,6 @@ func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
 func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, func(c *Config) { c.Lanes = 1 })
-	b.answerWithin = testenv.Patience
 	b.simple("acme", 100)
 	do(t.Context(), b, debitOf("acme", "d0", 1))
 	unlock := b.lockRow("acme") // so that the operations are in one batch

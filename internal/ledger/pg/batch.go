@@ -44,6 +44,14 @@ const (
 	passesMax = 1000
 )
 
+// limits are how long a caller waits.
+type limits struct {
+	answer time.Duration // from the arrival of an operation to its answer
+	queue  time.Duration // in the queue of a lane
+}
+
+var promisedLimits = limits{answer: refusalMax, queue: queueMax}
+
 // verdict says what the end of an attempt means for its batch.
 type verdict string
 

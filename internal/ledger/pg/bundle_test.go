@@ -62,7 +62,8 @@ func (b *bundle) another() *bundle {
 // of this server need it, because on Citus batches would go to other nodes.
 func throughCoordinator(c *Config) { c.ThroughCoordinator = true }
 
-// openLedger opens one more ledger on url: another instance of the service.
+// openLedger opens one more ledger on url: another instance of the service. It waits for its answers as long as tests
+// do, so that a busy machine refuses nothing. Tests of the ledger's own limit call answersInTime.
 func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 	t.Helper()
 	cfg := Config{DatabaseURL: testenv.AsService(url), Readers: 2, Log: logger(t), Metrics: prometheus.NewRegistry()}
@@ -71,9 +72,16 @@ func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 	}
 	l, err := Open(t.Context(), cfg)
 	require.NoError(t, err)
+	l.limits = limits{answer: testenv.Patience, queue: testenv.Patience}
 	require.NoError(t, l.Start(t.Context()))
 	testenv.StopAtEnd(t, l.Stop)
 	return l
+}
+
+// answersInTime restores the time limits of the service.
+func (b *bundle) answersInTime() *bundle {
+	b.limits = promisedLimits
+	return b
 }
 
 // logger writes to the log of a test.

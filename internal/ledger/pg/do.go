@@ -169,7 +169,7 @@ func (l *Ledger) shareLanes() {
 }
 
 // enqueue puts a group of calls of one lane into the lane's queue, and waits for their answers. The answers come from
-// the lane, or from the queue of parked calls. It returns within answerWithin, or at ctx's deadline if that is
+// the lane, or from the queue of parked calls. It returns within limits.answer, or at ctx's deadline if that is
 // earlier. After an error the calls have no answer and must not be read: the lane may still be working on them.
 func (l *Ledger) enqueue(ctx context.Context, ln int, calls []*ledger.Call) error {
 	if cause := l.breaker.Cause(); cause != nil {
@@ -177,13 +177,13 @@ func (l *Ledger) enqueue(ctx context.Context, ln int, calls []*ledger.Call) erro
 	}
 	askedBy(auditlog.From(ctx), calls)
 	now := time.Now()
-	by := now.Add(l.answerWithin)
+	by := now.Add(l.limits.answer)
 	// A request that has waited elsewhere has less time left. Its deadline then ends the whole batch, but a batch takes
 	// that long only while PostgreSQL hangs.
 	if end, ok := ctx.Deadline(); ok && end.Before(by) {
 		by = end
 	}
-	wait, err := l.lanes[ln].DoWithin(ctx, now.Add(queueMax), group{calls, by})
+	wait, err := l.lanes[ln].DoWithin(ctx, now.Add(l.limits.queue), group{calls, by})
 	switch {
 	case err == nil && wait != nil:
 		wait(ctx)

@@ -83,7 +83,6 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	testenv.NotOnCitus(t, "the test looks for a backend that waits for a lock: those are on the nodes")
 	t.Parallel()
 	b := newBundle(t)
-	b.answerWithin = testenv.Patience
 	b.simple("acme", 100)
 	first := b.mustDebit(debitOf("acme", "k0", 1))
 	// The blocker has its own connection, because pg_stat_activity does not change within a transaction.

@@ -69,7 +69,7 @@ const promised = 5 * time.Second
 func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	tenants := b.several(12, 1_000_000)
+	tenants := b.answersInTime().several(12, 1_000_000)
 	for _, tenant := range tenants {
 		b.debit(tenant, "first", 1)
 	}
@@ -97,7 +97,7 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 	testenv.NotOnCitus(t, "the frozen batch of the test spans two shard groups, which no batch does there")
 	t.Parallel()
-	b := newBundle(t)
+	b := newBundle(t).answersInTime()
 	for _, tenant := range []string{"a", "b", "c"} {
 		b.simple(tenant, 1000)
 		b.mustDebit(debitOf(tenant, "first", 1))
@@ -135,7 +135,6 @@ func TestBatch_FrozenInstance_OtherTenantsGoOn(t *testing.T) {
 func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	b.answerWithin = testenv.Patience
 	at := time.Now().Add(-time.Hour).UTC()
 	b.plan("two", 1, at, "m1 1000 month calendar", "m2 1000 month calendar")
 	b.tenant("acme", "two", at, at, "UTC")
@@ -184,7 +183,6 @@ func (b *bundle) parkedCalls() int {
 func TestBatch_SlowNeighbour_IsNotStarved(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	b.answerWithin = 10 * promised
 	b.simple("acme", 1000)
 	b.mustDebit(debitOf("acme", "first", 1))
 	neighbour := b.another()
@@ -213,7 +211,6 @@ func TestStop_CallsWaitForLockedBalance_AreRefused(t *testing.T) {
 	b := newBundle(t).simple("acme", 1000)
 	b.mustDebit(debitOf("acme", "first", 1))
 	other := openLedger(t, b.url)
-	other.answerWithin = testenv.Patience
 	unlock := b.lockRow("acme")
 	defer unlock()
 	told := make(chan error, 1)
@@ -236,6 +233,7 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 	for _, tenant := range tenants {
 		b.debit(tenant, "first", 1)
 	}
+	b.answersInTime()
 	server.Pause()
 	refused := b.load(1, tenants...)()
 	for _, a := range refused {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -84,7 +83,7 @@ type Ledger struct {
 	metrics  *metrics
 	learned  *learnedCache
 
-	answerWithin time.Duration // refusalMax; longer in tests that keep callers waiting
+	limits limits // promisedLimits; longer in tests that keep callers waiting
 
 	need atomic.Int32 // how likely the next batch needs grants or terms of its balances, 0..needMax
 
@@ -109,7 +108,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		return nil, fmt.Errorf("ledger: Lanes is %d, allowed are 1 to 64", cfg.Lanes)
 	}
 	l := &Ledger{
-		cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), learned: newLearnedCache(cfg.CachedBalances), answerWithin: refusalMax,
+		cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), learned: newLearnedCache(cfg.CachedBalances), limits: promisedLimits,
 		clock: cfg.Clock,
 	}
 	var err error

@@ -60,7 +60,6 @@ func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
 func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	b.answerWithin = testenv.Patience
 	b.several(5, 1000)
 	stranger := b.another()
 	stranger.exec("BEGIN")

@@ -77,7 +77,7 @@ func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).simple("acme", 100)
 	b.mustDebit(debitOf("acme", "first", 1))
-	goOn := b.hangAtCommit()
+	goOn := b.answersInTime().hangAtCommit()
 	began := time.Now()
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
 	assert.LessOrEqual(t, time.Since(began), 10*promised, "answered")
@@ -93,7 +93,6 @@ func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	b.answerWithin = testenv.Patience
 	b.simple("acme", 100)
 	b.mustDebit(debitOf("acme", "first", 1))
 	goOn := b.hangAtCommit()

@@ -21,6 +21,7 @@ func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
 	server := testenv.PostgresWithStandby(t)
 	b := newBundleOn(t, bothHosts(t, server)).simple("acme", 100)
 	b.mustDebit(debitOf("acme", "first", 1))
+	b.answersInTime()
 	server.Standby.Pause()
 
 	// The second request writes nothing, so its own outcome is known. Its answer says that an earlier request with
