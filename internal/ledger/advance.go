@@ -251,13 +251,17 @@ func (b *Book) newRollover(amount int64, start, end, now time.Time) *OpenGrant {
 
 // expire ends a grant and writes an entry for the units that were left.
 func (b *Book) expire(g *OpenGrant, due, now time.Time, j *[]Entry) {
-	lost := g.Remaining
+	if lost := b.end(g); lost > 0 {
+		b.enterDue(j, EntryExpire, systemID("expire", b.BalanceKey, g.ID), 1, g, lost, due, now)
+	}
+}
+
+// end takes what is left from a grant that expires, and returns it.
+func (b *Book) end(g *OpenGrant) (lost int64) {
+	lost = g.Remaining
 	b.setRemaining(g, 0)
 	g.Status, g.changed = GrantExpired, true
-	if lost == 0 {
-		return
-	}
-	b.enterDue(j, EntryExpire, systemID("expire", b.BalanceKey, g.ID), 1, g, lost, due, now)
+	return lost
 }
 
 // prune removes from Grants the grants that began and ended while advance ran. Otherwise every step would visit the
@@ -320,7 +324,9 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 		amount = given
 	}
 	if t.once() && t.reset {
-		b.expireOnce(t, due, now, j)
+		for _, g := range b.givenOnce(t) {
+			b.expire(g, due, now, j)
+		}
 	}
 	if amount > 0 && t.Grants && !t.gaveOnce() {
 		g = b.newAllowance(systemID(t.event("allowance"), b.BalanceKey, instantID(p.Start)), amount, p.Start, b.allowanceEnd(t), now)

@@ -189,12 +189,16 @@ func (c *changing) takeBack(n int64) {
 // not come back.
 func (c *changing) renew(t *Terms, worth int64) {
 	b := c.book
-	if t.reset && t.once() {
-		b.expireOnce(t, c.at, c.now, c.j)
+	var gone []*OpenGrant
+	switch {
+	case t.reset && t.once():
+		gone = b.givenOnce(t)
+	case t.reset:
+		gone = b.activeGrants(b.isAllowance)
 	}
-	for _, g := range b.Grants {
-		if t.reset && !t.once() && b.isAllowance(g) && g.Status == GrantActive {
-			b.expire(g, c.at, c.now, c.j)
+	for _, g := range gone {
+		if lost := b.end(g); lost > 0 {
+			c.enter(EntryExpire, g, lost)
 		}
 	}
 	c.at = period.Later(c.at, b.allowanceAt().Add(time.Microsecond))
@@ -205,6 +209,11 @@ func (c *changing) renew(t *Terms, worth int64) {
 	if ends := b.allowanceEnd(t); worth > 0 {
 		b.Entitled = c.give(EntryGrant, worth, ends)
 	}
+}
+
+// ByChange reports whether the entry belongs to a change of terms, and is not due at the end of a grant.
+func (e *Entry) ByChange() bool {
+	return strings.HasPrefix(e.OperationID, "§amend/") || strings.HasPrefix(e.OperationID, "§"+eventOnce+"/")
 }
 
 // give issues a grant of the allowance, of at most n units, and returns how many.
@@ -265,13 +274,19 @@ func (b *Book) knowOnce() {
 // gaveOnce reports whether the plan has given its once-only allowance before and does not give it anew.
 func (t *Terms) gaveOnce() bool { return t.once() && t.granted && !t.reset && !t.add }
 
-// expireOnce ends what the plan of t has given once before.
-func (b *Book) expireOnce(t *Terms, at, now time.Time, j *[]Entry) {
+// givenOnce returns what is open of the allowance that the plan of t has given once before.
+func (b *Book) givenOnce(t *Terms) []*OpenGrant {
+	return b.activeGrants(func(g *OpenGrant) bool { return g.once() && b.Timeline.At(g.EffectiveAt).plan == t.plan })
+}
+
+// activeGrants returns the active grants that match.
+func (b *Book) activeGrants(matches func(*OpenGrant) bool) (out []*OpenGrant) {
 	for _, g := range b.Grants {
-		if g.Status == GrantActive && g.once() && b.Timeline.At(g.EffectiveAt).plan == t.plan {
-			b.expire(g, at, now, j)
+		if g.Status == GrantActive && matches(g) {
+			out = append(out, g)
 		}
 	}
+	return out
 }
 
 // isAllowance reports whether g belongs to the allowance of the open period that changes of terms amend.
