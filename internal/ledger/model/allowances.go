@@ -72,6 +72,14 @@ type acted struct {
 	amount int64
 }
 
+// act notes the terms in force from an instant on, if they differ from those before.
+func (b *balance) act(at time.Time) {
+	a := acted{at, b.kind(), b.terms.amount}
+	if n := len(b.acted); n == 0 || b.acted[n-1].kind != a.kind || b.acted[n-1].amount != a.amount {
+		b.acted = append(slices.Clip(b.acted), a)
+	}
+}
+
 // inForce returns the amounts in force from an instant on. Amounts of another kind of period count as 0.
 func (b *balance) inForce(from time.Time) (amounts []span) {
 	for i, a := range b.acted {

@@ -38,7 +38,7 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 	b.plan, b.terms = m.termsAt(k, at)
 	b.agreed, b.start, b.end, b.current = at, at, period.Forever, 0
 	b.carried, b.carriedFrom, b.nominal = 0, period.Forever, period.Forever
-	b.acted = append(slices.Clip(b.acted), acted{at, b.kind(), b.terms.amount})
+	b.act(at)
 	for i := range b.allowances {
 		b.allowances[i].short = 0 // a shortage ends with its period
 	}
@@ -167,7 +167,7 @@ func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 		b.expire(due, nil)
 		if acts {
 			b.agreed, b.plan, b.terms = due, plan, terms
-			b.acted = append(slices.Clip(b.acted), acted{due, b.kind(), terms.amount})
+			b.act(due)
 			b.renew(due, change)
 		}
 	}
@@ -286,6 +286,9 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, at time.Time, o *op
 	*b = balance{
 		opening: closing, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven,
 		allowances: b.allowances, uses: b.uses, excess: b.excess, acted: b.acted,
+	}
+	if m.trial != nil { // no answer about what is to come depends on grants that have ended
+		b.grants = slices.DeleteFunc(b.grants, func(g grant) bool { return g.state == "gone" && g.held == 0 })
 	}
 	before := len(b.grants)
 	m.open(k, b, at, o)
