@@ -53,14 +53,20 @@ func (a *Allowance) passAll(s idleState, n int) (after idleState, paid int64) {
 	return s, paid
 }
 
+// payingMax is the number of periods of a run that may pay overage, each with entries of its own.
+const payingMax = 1000
+
 // fitting returns how many of n idle periods under terms a, the first of which begins in state s, can be one run. room
 // is the number of units that the plan's grants may have together. The run must fit as a whole as well, because it
-// enters everything that its periods pay at once.
+// grants everything that its periods pay at once.
 func (a *Allowance) fitting(s idleState, n int, room int64) int {
-	most := room - s.left // what the periods may pay together
+	most, paying := room-s.left, 0 // what the periods may pay together, and how many of them pay
 	for i := range n {
 		next, paid := a.pass(s)
-		if most -= paid; a.Amount+s.rollover > room || most < 0 {
+		if paid > 0 {
+			paying++
+		}
+		if most -= paid; a.Amount+s.rollover > room || most < 0 || paying > payingMax {
 			return i
 		}
 		if next == s {
@@ -146,16 +152,20 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	if err != nil {
 		return nil, err
 	}
-	last, err := t.Containing(end.Add(-time.Microsecond))
-	if err != nil {
-		return nil, err
-	}
 	s := o.idleState()
 	after, paid := t.Allowance.passAll(s, n)
 	b.Start, b.End = at, end
 	b.Plan, b.PlanVersion, b.Terms, b.TermsAt = t.plan, t.version, &t.Allowance, period.Later(b.TermsAt, t.since)
 	r := runEntries{book: b, j: j, id: systemID("idle", b.BalanceKey, instantID(at)), now: now}
-	r.payOverage(s.owing, paid, after.owing, at, last.Start, end)
+	r.enter(EntryOwe, nil, SourceOverage, s.owing, at)
+	r.enter(EntryGrant, nil, SourceAllowance, paid, end)
+	if err := r.payOverage(t, s, n, at); err != nil {
+		return nil, err
+	}
+	if forgiven := s.owing - paid - after.owing; forgiven > 0 {
+		r.enter(EntryForgive, nil, SourceOverage, forgiven, end)
+		b.ForgivenSeq = b.Seq
+	}
 	next := &opening{terms: t, period: p, worth: t.Allowance.Amount, owing: after.owing}
 	if next.rollover = r.rollOver(o.rollover, after, at, p); next.rollover != nil {
 		b.addGrant(next.rollover)
@@ -171,7 +181,8 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	return next, nil
 }
 
-// runEntries writes the entries of a run of idle periods. They record only the changes by the run as a whole.
+// runEntries writes the entries of a run of idle periods. They record the changes by the run as a whole, and what each
+// period paid: a change of the interval counts what allowances paid since an instant inside the run.
 type runEntries struct {
 	book *Book
 	j    *[]Entry
@@ -193,17 +204,26 @@ func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount i
 	r.book.enter(r.j, r.now, e)
 }
 
-// payOverage writes entries for three amounts. These are the overage that the run owed at its start, the part that
-// its allowances and rollovers paid, and the part that was forgiven. The grants that paid began and ended within the
-// run, so they have no rows. They paid at the latest when the last period of the run began.
-func (r *runEntries) payOverage(owing, paid, left int64, at, last, end time.Time) {
-	r.enter(EntryOwe, nil, SourceOverage, owing, at)
-	r.enter(EntryGrant, nil, SourceAllowance, paid, end)
-	r.enter(EntryPayOwed, nil, SourceAllowance, paid, last)
-	if forgiven := owing - paid - left; forgiven > 0 {
-		r.enter(EntryForgive, nil, SourceOverage, forgiven, end)
-		r.book.ForgivenSeq = r.book.Seq
+// payOverage writes what each of the n periods paid, the first of which began at the instant `at` in state s. The
+// allowances and rollovers that paid began and ended within the run, so they have no rows.
+func (r *runEntries) payOverage(t *Terms, s idleState, n int, at time.Time) error {
+	for i := range n {
+		next, paid := t.Allowance.pass(s)
+		if paid > 0 {
+			p, err := t.schedule().Nth(at, i)
+			if err != nil {
+				return err
+			}
+			first := min(paid, t.Allowance.Amount)
+			r.enter(EntryPayOwed, nil, SourceAllowance, first, p.Start)
+			r.enter(EntryPayOwed, nil, SourceRollover, paid-first, p.Start)
+		}
+		if next == s {
+			break
+		}
+		s = next
 	}
+	return nil
 }
 
 // rollOver replaces `from`, the rollover grant with which the run began, with the rollover grant of the period p after

@@ -28,6 +28,7 @@ func (m *Model) touch(k ledger.BalanceKey) *balance {
 type opening struct {
 	first  bool        // it is the balance's first period, and may have begun before its opening
 	turned bool        // the kind of the period changed
+	since  time.Time   // overage since then counts if the period has no end
 	change *PlanChange // the change at this instant that applies at once; zero if there is none
 }
 
@@ -46,6 +47,9 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 		b.giveOnce(at, o.change, stamp(at))
 	}
 	if b.kind().endless() {
+		if o.turned {
+			b.nominal = o.since
+		}
 		return
 	}
 	nominal, end := m.calendar(&b.terms, at)
@@ -283,6 +287,7 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, at time.Time, o *op
 	closed := append(b.closed, PeriodText(b.plan, b.start, at, [...]int64{
 		b.opening, b.granted, b.amended, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), closing,
 	}))
+	o.since = period.Earlier(b.nominal, b.start)
 	*b = balance{
 		opening: closing, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven,
 		allowances: b.allowances, uses: b.uses, excess: b.excess, acted: b.acted,
