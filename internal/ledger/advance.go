@@ -323,7 +323,7 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 		b.Entitled -= amount - given
 		amount = given
 	}
-	if t.once() && t.reset {
+	if t.kind() == period.Once && t.reset {
 		for _, g := range b.givenOnce(t) {
 			b.expire(g, due, now, j)
 		}

@@ -98,7 +98,7 @@ func (b *Book) amend(t *Terms, at, now time.Time, j *[]Entry) error {
 	if err != nil {
 		return err
 	}
-	worth, another := int64(0), t.plan != b.Plan
+	worth, another, same := int64(0), t.plan != b.Plan, t.Allowance.Amount == b.Allowance
 	if t.Grants {
 		if worth, err = b.worth(t, at); err != nil {
 			return err
@@ -114,7 +114,7 @@ func (b *Book) amend(t *Terms, at, now time.Time, j *[]Entry) error {
 	case !t.Grants:
 	case t.reset, t.add, t.once() && another:
 		c.renew(t, worth)
-	default:
+	case !same:
 		c.amendTo(t, was, worth)
 	}
 	b.refresh()
@@ -222,20 +222,25 @@ func (c *changing) give(kind EntryKind, n int64, ends time.Time) int64 {
 	if n = min(n, b.room()); n <= 0 {
 		return 0
 	}
-	g := b.newAllowance(c.id, n, c.at, ends, c.now)
+	g := b.moreAllowance(c.id, n, c.at, ends, c.now)
 	b.addGrant(g)
 	c.enter(kind, g, n)
 	return n
 }
 
-// newAllowance returns a grant of n units of the allowance.
+// moreAllowance returns a grant of n units that the allowance of the open period gains. Several may begin at one
+// instant. Their ids have the number of the balance's newest entry, and a letter for the number of its digits: so ids of
+// one instant are in the order of the grants.
+func (b *Book) moreAllowance(operation string, n int64, start, end, now time.Time) *OpenGrant {
+	g, seq := b.newAllowance(operation, n, start, end, now), strconv.FormatInt(b.Seq, 10)
+	g.ID += "_" + string(rune('a'+len(seq)-1)) + seq
+	return g
+}
+
+// newAllowance returns a grant of n units, with which a period opens.
 func (b *Book) newAllowance(operation string, n int64, start, end, now time.Time) *OpenGrant {
-	id := allowanceID(start)
-	if b.grant(id) != nil {
-		id += "_" + strconv.FormatInt(b.Seq, 10)
-	}
 	return &OpenGrant{isNew: true, GrantRecord: GrantRecord{
-		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: id, Source: SourceAllowance, Amount: n, Remaining: n,
+		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: allowanceID(start), Source: SourceAllowance, Amount: n, Remaining: n,
 		Priority: PriorityAllowance, EffectiveAt: start, ExpiresAt: end, Status: GrantActive,
 		OperationID: operation, CreatedAt: now,
 	}}

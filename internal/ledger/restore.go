@@ -92,7 +92,7 @@ func (b *Book) restore(r restored, at, now time.Time) []returned {
 		out = append(out, returned{grant: r.grant, source: r.source, units: short, short: short})
 	}
 	if back := counted - short; back > 0 {
-		g := b.newAllowance("", back, at, b.End, now)
+		g := b.moreAllowance("", back, at, b.End, now)
 		g.OperationID = g.ID
 		b.addGrant(g)
 		out = append(out, returned{grant: g.ID, source: g.Source, units: back, policy: ReturnRegrant})
@@ -119,7 +119,8 @@ func (b *Book) backToAllowance(r *restored, now time.Time) int64 {
 	if r.source != SourceAllowance || b.CarriedFrom.IsZero() || r.drawn.Before(b.CarriedFrom) || !b.End.After(now) {
 		return 0
 	}
-	if g := b.grant(r.grant); g == nil || b.apart(g) {
+	// Without a name, they are units of allowances that have paid overage.
+	if g := b.grant(r.grant); r.grant != "" && (g == nil || b.apart(g)) {
 		return 0
 	}
 	counted := min(r.units, b.Carried)

@@ -271,7 +271,7 @@ func (tl Timeline) fateOf(g *OpenGrant, acted time.Time) (f fate) {
 		}
 		switch {
 		case g.once():
-			if t.once() && t.reset && t.plan == tl.At(g.EffectiveAt).plan {
+			if t.kind() == period.Once && t.reset && t.plan == tl.At(g.EffectiveAt).plan {
 				f = ended
 			}
 		case t.add && g.EffectiveAt.Before(before.beginOf(at)): // its period had ended

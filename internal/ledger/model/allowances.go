@@ -35,11 +35,20 @@ type use struct {
 	n  int64
 }
 
-// excess is overage that was neither refunded nor paid.
+// excess is overage that was not refunded, or overage that allowances and rollovers have paid.
 type excess struct {
-	at       time.Time
-	n        int64
-	forgiven bool
+	at time.Time
+	n  int64
+}
+
+// since sums what came at an instant or later.
+func since(at time.Time, all []excess) (sum int64) {
+	for _, e := range all {
+		if !e.at.Before(at) {
+			sum += e.n
+		}
+	}
+	return sum
 }
 
 // share returns the part of an amount for the time between two instants, in units times microseconds.
@@ -145,14 +154,17 @@ func (b *balance) left(of int) int64 {
 // allowance is then worth, nothing remains, and the difference is short.
 func (b *balance) amend(of int, amount int64, at time.Time, prorate bool) {
 	a := &b.allowances[of]
+	a.gave = a.gave || amount > 0 // also if its time is over
 	if amount == a.amounts[len(a.amounts)-1].amount || !a.end.After(at) {
 		return
 	}
 	a.amounts = append(slices.Clip(a.amounts), span{at, amount})
-	a.gave = a.gave || amount > 0
 	worth := a.whole(amount)
 	if prorate && !a.once {
-		worth = max(a.prorated(), b.drawnOf(of))
+		worth = a.prorated()
+	}
+	if prorate {
+		worth = max(worth, b.drawnOf(of))
 	}
 	left := b.left(of)
 	rest := left - a.short + worth - a.worth
@@ -301,30 +313,15 @@ func (b *balance) exceed(n int64, at time.Time) {
 	b.excess = append(b.excess, excess{at: at, n: n})
 }
 
-// lessExcess takes n units off the overage: first off what was used at the instant `at`, then off the oldest.
-func (b *balance) lessExcess(at time.Time, n int64, forgiven bool) {
-	for _, exact := range []bool{true, false} {
-		for i := range b.excess {
-			e := &b.excess[i]
-			if e.forgiven != forgiven || exact && !e.at.Equal(at) {
-				continue
-			}
+// lessExcess takes n refunded units off the overage that was used at the instant `at`.
+func (b *balance) lessExcess(at time.Time, n int64) {
+	for i := range b.excess {
+		if e := &b.excess[i]; e.at.Equal(at) {
 			part := min(n, e.n)
 			e.n -= part
 			n -= part
 		}
 	}
-}
-
-// overageBefore returns the forgiven overage of earlier periods that counts against the cap of the open period.
-func (b *balance) overageBefore() int64 {
-	sum := int64(0)
-	for _, e := range b.excess {
-		if e.forgiven && !e.at.Before(b.nominal) {
-			sum += e.n
-		}
-	}
-	return sum
 }
 
 // returnTo gives n units back to grant g of the allowance to which it belongs. Units that the allowance lacks are taken

@@ -345,7 +345,7 @@ func (c *customer) tell(t *testing.T, line string) {
 	b := c.m.touch(calls)
 	sums := map[string]int64{
 		"charged": c.charged, "left": b.remaining(), "used": b.used, "overage": b.overage, "granted": b.granted,
-		"amended": b.amended, "expired": b.expired, "carried": b.carried, "before": b.overageBefore(),
+		"amended": b.amended, "expired": b.expired, "carried": b.carried, "before": b.before,
 		"short": b.allowances[b.current].short,
 	}
 	for want := strings.Fields(expected); len(want) > 1; want = want[2:] {

@@ -29,7 +29,8 @@ func (m *Model) held(k ledger.BalanceKey) int64 {
 	return sum
 }
 
-// next returns the open grant that burns first among those that counts selects, nil when there is none.
+// next returns the open grant that burns first among those that counts selects, nil when there is none. Grants of an
+// allowance that are equal burn in the order in which they were given.
 func (b *balance) next(counts func(*grant) bool) *grant {
 	var best *grant
 	for i := range b.grants {
@@ -38,7 +39,7 @@ func (b *balance) next(counts func(*grant) bool) *grant {
 			continue
 		}
 		if best == nil || g.priority < best.priority || g.priority == best.priority && (g.until.Before(best.until) ||
-			g.until.Equal(best.until) && (g.from.Before(best.from) || g.from.Equal(best.from) && g.id < best.id)) {
+			g.until.Equal(best.until) && (g.from.Before(best.from) || g.from.Equal(best.from) && (g.of == 0 || best.of == 0) && g.id < best.id)) {
 			best = g
 		}
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -212,7 +213,7 @@ func (s *Memory) pastUse(k ledger.BalanceKey, u ledger.PastUse) ledger.PastUse {
 				continue
 			}
 			at, moves := e.EffectiveAt, 1
-			switch of := s.refunded(e); {
+			switch of, from := s.refunded(e); {
 			case e.Kind == ledger.EntryPayOwed && !at.Before(since):
 				u.Overage -= e.Amount
 			case e.Kind == ledger.EntryRefundPaid:
@@ -223,15 +224,20 @@ func (s *Memory) pastUse(k ledger.BalanceKey, u ledger.PastUse) ledger.PastUse {
 					u.Overage -= e.Amount
 				}
 				at = e.CreatedAt
+			case of != nil && of.Kind == ledger.EntryOverage && e.Kind == ledger.EntryRefund: // an ended allowance had paid it
+				if !of.CreatedAt.Before(since) {
+					u.Overage, u.Drawn = u.Overage-e.Amount, u.Drawn-e.Amount
+				}
+				continue
 			case of != nil:
-				at, moves, e = of.CreatedAt, -1, &ledger.Entry{Kind: of.Kind, Source: of.Source, Grant: of.Grant, Amount: e.Amount}
+				at, moves, e = of.CreatedAt, -1, &ledger.Entry{Kind: of.Kind, Source: s.grants[k][from].Source, Grant: from, Amount: e.Amount}
 			case at.IsZero(), e.Kind == ledger.EntryCapture:
 				at = e.CreatedAt
 			}
 			g := s.grants[k][e.Grant]
 			once := !g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§once/")
 			for i := range u.ApartFrom {
-				once = once || !g.EffectiveAt.Before(u.ApartFrom[i]) && g.EffectiveAt.Before(u.ApartUntil[i])
+				once = once || e.Grant != "" && !g.EffectiveAt.Before(u.ApartFrom[i]) && g.EffectiveAt.Before(u.ApartUntil[i])
 			}
 			switch {
 			case at.Before(since):
@@ -249,9 +255,10 @@ func (s *Memory) pastUse(k ledger.BalanceKey, u ledger.PastUse) ledger.PastUse {
 	return u
 }
 
-// refunded returns the entry that e refunds, nil if e is no refund.
-func (s *Memory) refunded(e *ledger.Entry) *ledger.Entry {
+// refunded returns the entry that e refunds, and the grant of the refunded units. It returns nil if e is no refund.
+func (s *Memory) refunded(e *ledger.Entry) (of *ledger.Entry, grant string) {
 	var d struct {
+		From  string `json:"from"`
 		Of    string `json:"refund_of"`
 		Month string `json:"refund_month"`
 		Line  int32  `json:"refund_line"`
@@ -259,18 +266,18 @@ func (s *Memory) refunded(e *ledger.Entry) *ledger.Entry {
 	switch e.Kind {
 	case ledger.EntryRefund, ledger.EntryRefundOverage, ledger.EntryRefundClosed, ledger.EntryRefundOwed, ledger.EntryRefundPaid:
 	default:
-		return nil
+		return nil, ""
 	}
 	if json.Unmarshal(e.Detail, &d) != nil {
-		return nil
+		return nil, ""
 	}
 	lines := s.entries[ledger.OperationID{Tenant: e.Tenant, Key: d.Of}]
 	for i := range lines {
 		if o := &lines[i]; o.Line == d.Line && o.CreatedAt.UTC().Format("2006-01") == d.Month {
-			return o
+			return o, cmp.Or(d.From, e.Grant)
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // read returns a batch with the book of k, its grants, hold lines and terms.

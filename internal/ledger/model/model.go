@@ -20,7 +20,8 @@ type Model struct {
 	reserves  []reservation
 	holds     map[string]*hold
 	ops       map[string]*operation
-	trial     *trial // nil: requests are carried out
+	trial     *trial    // nil: requests are carried out
+	foresees  time.Time // the instant from which on this copy of the model looks ahead; zero: it is no copy
 }
 
 type balance struct {
@@ -30,23 +31,24 @@ type balance struct {
 
 	opening, granted, amended, refunded, used, expired, adjusted, overage int64
 
-	owed           int64       // part of overage that earlier periods left
-	paid           int64       // old overage paid by this period
-	paidByRollover int64       // part of paid that rollovers paid
-	agreed         time.Time   // changes up to this instant have acted, or wait for the end of the period
-	allowances     []allowance // all that it has had; the first is a placeholder
-	current        int         // index of the open period's allowance; 0: it has none
-	gift           int         // index of the once-only allowance in force; 0: there is none
-	carried        int64       // units that earlier draws and holds take off the allowance, less those that came back
-	carriedFrom    time.Time   // draws from this instant on are in carried
-	nominal        time.Time   // overage from here on counts against the cap, and holds on what ends later are in carried
-	uses           []use       // all draws from grants
-	excess         []excess    // all overage
-	forgiven       time.Time   // overage before this instant is not owed
-	acted          []acted
-	entries        int
-	grants         []grant
-	closed         []string // its closed periods, as text
+	owed            int64       // part of overage that earlier periods left
+	paid            int64       // old overage paid by this period
+	paidByRollover  int64       // part of paid that rollovers paid
+	agreed          time.Time   // changes up to this instant have acted, or wait for the end of the period
+	allowances      []allowance // all that it has had; the first is a placeholder
+	current         int         // index of the open period's allowance; 0: it has none
+	gift            int         // index of the once-only allowance in force; 0: there is none
+	carried         int64       // units that earlier draws and holds take off the allowance, less those that came back
+	carriedFrom     time.Time   // draws from this instant on are in carried
+	nominal         time.Time   // overage from here on counts against the cap, and holds on what ends later are in carried
+	uses            []use       // all draws from grants
+	excess, paidOff []excess    // all overage, and all payments of overage
+	before          int64       // overage of earlier periods that counts against the cap
+	forgiven        time.Time   // overage before this instant is not owed
+	acted           []acted
+	entries         int
+	grants          []grant
+	closed          []string // its closed periods, as text
 }
 
 // grant is a grant. Its field `of` is the index of the allowance to which it belongs, 0 if it belongs to none.
@@ -132,6 +134,7 @@ func (m *Model) clone() *Model {
 		copied := *b
 		copied.grants, copied.closed, copied.uses = slices.Clone(b.grants), slices.Clip(b.closed), slices.Clip(b.uses)
 		copied.allowances, copied.excess = slices.Clone(b.allowances), slices.Clone(b.excess)
+		copied.paidOff = slices.Clip(b.paidOff)
 		c.balances[k] = &copied
 	}
 	for id, h := range m.holds {

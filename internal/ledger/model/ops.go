@@ -79,7 +79,7 @@ func (m *Model) allocate(meter, subject string, amount int64, t tab) (own, over,
 	if b.plan != "" && b.terms.overage {
 		room := ledger.MaxAmount - b.overage
 		if b.terms.overageCap != nil {
-			room = max(0, *b.terms.overageCap-b.overage-b.overageBefore())
+			room = max(0, *b.terms.overageCap-b.overage-b.before)
 		}
 		overage = min(rest, room)
 	}

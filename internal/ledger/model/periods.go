@@ -28,7 +28,9 @@ func (m *Model) touch(k ledger.BalanceKey) *balance {
 type opening struct {
 	first  bool        // it is the balance's first period, and may have begun before its opening
 	turned bool        // the kind of the period changed
-	since  time.Time   // overage since then counts if the period has no end
+	owing  int64       // overage that the period owes
+	since  time.Time   // since when overage counts against the cap in a period that has no end
+	before int64       // this overage
 	change *PlanChange // the change at this instant that applies at once; zero if there is none
 }
 
@@ -48,7 +50,7 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 	}
 	if b.kind().endless() {
 		if o.turned {
-			b.nominal = o.since
+			b.nominal, b.before = o.since, max(0, o.before-o.owing)
 		}
 		return
 	}
@@ -60,6 +62,7 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 	}
 	if o.turned {
 		b.nominal, a.from = nominal, nominal
+		b.before = max(0, max(0, since(nominal, b.excess)-since(nominal, b.paidOff))-o.owing)
 		if !o.change.anew() {
 			b.carriedFrom = nominal
 			b.carried = b.drawn(nominal) + b.heldAfter(nominal)
@@ -147,7 +150,7 @@ func (b *balance) grant(id string) *grant {
 }
 
 // event processes the events of k that are due at one instant: the ends of holds, the ends of grants, the end of the
-// period or a change of the terms, and pending grants.
+// period, pending grants, and a change of the terms.
 func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(m.holds)) {
 		m.payTabs(id, due, func(r *reservation) bool { return r.balance == k && !r.until.After(due) })
@@ -164,17 +167,25 @@ func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	plan, terms := m.termsAt(k, due)
 	turned := kindOf(plan, &terms) != b.kind()
 	acts := !m.nextChange(k, b).After(due)
-	switch {
-	case !b.end.After(due) || acts && turned:
+	if !b.end.After(due) {
 		m.turn(k, b, due, &opening{turned: turned, change: change})
-	default:
-		b.expire(due, nil)
-		if acts {
-			b.agreed, b.plan, b.terms = due, plan, terms
-			b.act(due)
-			b.renew(due, change)
-		}
+		b.takeEffect(due)
+		return
 	}
+	b.expire(due, nil)
+	b.takeEffect(due)
+	switch {
+	case acts && turned:
+		m.turn(k, b, due, &opening{turned: turned, change: change})
+	case acts:
+		b.agreed, b.plan, b.terms = due, plan, terms
+		b.act(due)
+		b.renew(due, change)
+	}
+}
+
+// takeEffect makes the pending grants spendable that are due.
+func (b *balance) takeEffect(due time.Time) {
 	for i := range b.grants {
 		if g := &b.grants[i]; g.state == "pending" && !g.from.After(due) {
 			g.state, g.left = "active", g.amount
@@ -279,21 +290,20 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, at time.Time, o *op
 	case b.overage > 0:
 		forgiven = at
 		b.entries++
-		for i := range b.excess {
-			b.excess[i].forgiven = true
-		}
 	}
 	closing := b.opening + b.granted + b.amended + b.refunded - b.used - b.expired + b.adjusted
 	closed := append(b.closed, PeriodText(b.plan, b.start, at, [...]int64{
 		b.opening, b.granted, b.amended, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), closing,
 	}))
-	o.since = period.Earlier(b.nominal, b.start)
+	o.owing, o.since, o.before = owing, period.Earlier(b.nominal, b.start), b.before+b.overage
 	*b = balance{
 		opening: closing, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven,
-		allowances: b.allowances, uses: b.uses, excess: b.excess, acted: b.acted,
+		allowances: b.allowances, uses: b.uses, excess: b.excess, paidOff: b.paidOff, acted: b.acted,
 	}
-	if m.trial != nil { // no answer about what is to come depends on grants that have ended
-		b.grants = slices.DeleteFunc(b.grants, func(g grant) bool { return g.state == "gone" && g.held == 0 })
+	if !m.foresees.IsZero() { // no operation names an allowance that begins and ends in time to come
+		b.grants = slices.DeleteFunc(b.grants, func(g grant) bool {
+			return g.state == "gone" && g.held == 0 && g.from.After(m.foresees)
+		})
 	}
 	before := len(b.grants)
 	m.open(k, b, at, o)
@@ -324,7 +334,7 @@ func (b *balance) payOwed(g *grant, at time.Time) {
 		b.paidByRollover += n
 	}
 	b.spend(g, n, at)
-	b.lessExcess(time.Time{}, n, false)
+	b.paidOff = append(b.paidOff, excess{at, n})
 	b.overage -= n
 	b.owed -= n
 	b.entries++

@@ -310,7 +310,7 @@ func (p *Program) checkOverage(id, answer string) {
 			require.Contains(p.T, item, "left 0]", "overage was charged although a grant is left")
 			b := p.Model.touch(calls)
 			if b.terms.overageCap != nil {
-				all := b.overage + b.overageBefore()
+				all := b.overage + b.before
 				require.LessOrEqual(p.T, all, *b.terms.overageCap, "%s: overage beyond the cap", id)
 			}
 		}

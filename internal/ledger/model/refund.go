@@ -179,12 +179,15 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund, line int) int64 {
 	if b.start.Equal(p.start) {
 		b.overage -= n
-		b.lessExcess(p.at, n, false)
+		b.lessExcess(p.at, n)
 		b.entries++
 		return 0
 	}
+	b.lessExcess(p.at, n)
 	if p.start.Before(b.forgiven) {
-		b.lessExcess(p.at, n, true)
+		if !p.at.Before(b.nominal) {
+			b.before = max(0, b.before-n)
+		}
 		b.entries++
 		return 0
 	}
@@ -193,7 +196,6 @@ func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund
 	if owed > 0 {
 		b.overage -= owed
 		b.owed -= owed
-		b.lessExcess(p.at, owed, false)
 		b.entries++
 	}
 	paid := min(n-owed, b.paid)
@@ -201,6 +203,7 @@ func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund
 	b.paid -= paid
 	b.paidByRollover -= byRollover
 	b.refunded += paid
+	b.paidOff = append(b.paidOff, excess{m.Now, -paid})
 	giveBack := func(grant string, n int64, from string) {
 		g := b.grant(grant)
 		b.entries++
@@ -215,14 +218,13 @@ func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund
 	}
 	if ended := n - owed - paid; ended > 0 {
 		b.entries++
-		m.refundEnded(b, p, ended, r, id)
+		lost += m.refundEnded(b, p, ended, r, id)
 	}
 	return lost
 }
 
-// refundEnded takes back n units of overage that an allowance of a closed period has paid. Without a regrant, only
-// units that were taken off the open allowance come back.
-func (m *Model) refundEnded(b *balance, p *usedPart, n int64, r *ledger.Refund, id string) {
+// refundEnded takes back n units of overage that an allowance of a closed period has paid. It returns the lost units.
+func (m *Model) refundEnded(b *balance, p *usedPart, n int64, r *ledger.Refund, id string) (lost int64) {
 	g := &grant{source: "allowance", state: "gone", priority: 10}
 	for i := range b.allowances {
 		if i != b.current && b.carries(i) {
@@ -230,12 +232,8 @@ func (m *Model) refundEnded(b *balance, p *usedPart, n int64, r *ledger.Refund, 
 		}
 	}
 	b.uses = append(b.uses, use{p.at, g.of, -n})
-	if r.Return != ledger.ReturnRegrant {
-		b.refunded += b.returnCarried(g, n, p.at, m.Now, derivedID("carried-", id))
-		return
-	}
 	b.refunded += n
-	b.restore(g, n, p.at, r.Return, m.Now, id)
+	return b.restore(g, n, p.at, r.Return, m.Now, id)
 }
 
 func (m *Model) adjust(a *ledger.Adjust) string {

@@ -101,6 +101,7 @@ func (m *Model) waits(
 		return t.asked, refusal == "" && !slices.ContainsFunc(t.lacks, func(l lack) bool { return counts(&l) })
 	}
 	c := m.clone()
+	c.foresees = m.Now
 	keys, done := enough(c)
 	longest := time.Hour
 	for !done {

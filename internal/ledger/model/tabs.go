@@ -218,8 +218,8 @@ func (m *Model) refundTab(g *group, units int64, r *ledger.Refund, from string) 
 		back -= n
 		p.n -= n
 		to := b.grant(p.grant)
-		b.uses = append(b.uses, use{g.at, to.of, -n})
 		if to.state == "active" {
+			b.uses = append(b.uses, use{g.at, to.of, -n})
 			b.returnTo(to, n)
 			continue
 		}
@@ -229,7 +229,9 @@ func (m *Model) refundTab(g *group, units int64, r *ledger.Refund, from string) 
 		ended += n
 	}
 	if ended > 0 {
-		forfeited = b.restore(b.grant(last.grant), ended, g.at, r.Return, m.Now, from)
+		source := b.grant(last.grant) // all of it comes back as units of this grant
+		b.uses = append(b.uses, use{g.at, source.of, -ended})
+		forfeited = b.restore(source, ended, g.at, r.Return, m.Now, from)
 	}
 	return forfeited
 }

@@ -231,18 +231,22 @@ WITH low AS MATERIALIZED (
            coalesce(sum(p.amount) FILTER (WHERE p.kind = 'overage'), 0) AS overage
     FROM parts p
 ), paid AS (
-    SELECT coalesce(sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END) FILTER (WHERE e.source = 'allowance'), 0) AS drawn,
+    SELECT coalesce(sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END)
+               FILTER (WHERE e.source = 'allowance' AND NOT EXISTS (SELECT 1 FROM aside a WHERE a.grant_id = e.grant_id)), 0) AS drawn,
            coalesce(sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END), 0) AS overage
     FROM entries e
     WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.kind IN ('settle', 'unsettle') AND e.kind <> 'debit' AND e.seq > 0
       AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
       AND e.seq > (SELECT low.seq FROM low) AND e.seq <= $5::bigint AND coalesce(e.effective_at, e.created_at) >= $4::timestamptz
 ), back AS (
-    SELECT coalesce(sum(e.amount) FILTER (WHERE o.source = 'allowance' AND e.kind = 'refund' AND o.grant_id NOT IN (SELECT aside.grant_id FROM aside)), 0) AS drawn,
+    SELECT coalesce(sum(e.amount) FILTER (WHERE e.kind = 'refund'
+               AND (o.kind = 'overage' OR g.source = 'allowance' AND g.grant_id NOT IN (SELECT aside.grant_id FROM aside))), 0) AS drawn,
            coalesce(sum(e.amount) FILTER (WHERE o.kind = 'overage'), 0) AS overage
     FROM entries e
     JOIN entries o ON o.tenant_id = $1::text AND o.operation_id = e.detail ->> 'refund_of' AND o.line = (e.detail ->> 'refund_line')::integer
         AND o.month = (e.detail ->> 'refund_month' || '-01')::date
+    LEFT JOIN grants g ON g.tenant_id = $1::text AND g.meter = $2::text AND g.subject = $3::text
+        AND g.grant_id = coalesce(e.detail ->> 'from', e.grant_id)
     WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.kind IN ('refund', 'unoverage', 'closed_refund', 'unowe', 'unsettle') AND e.kind <> 'debit'
       AND e.seq > 0 AND e.seq > (SELECT low.seq FROM low) AND e.seq <= $5::bigint AND o.created_at >= $4::timestamptz
       AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
