@@ -53,6 +53,7 @@ type refundDetail struct {
 	Line     int32           `json:"refund_line"`            // refunded entry's line; 0 in first entries of old refunds
 	From     string          `json:"from,omitempty"`
 	Policy   ReturnPolicy    `json:"policy,omitempty"`
+	Paid     bool            `json:"paid,omitempty"`         // an allowance or a rollover of a closed period had paid the overage
 	Units    int64           `json:"refund_units,omitempty"` // item's refunded units, if the price is no whole number
 	Reason   string          `json:"reason,omitempty"`
 	Answer   json.RawMessage `json:"answer,omitempty"`

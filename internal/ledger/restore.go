@@ -116,16 +116,24 @@ func (g *OpenGrant) lastInstant() time.Time { return g.ExpiresAt.Add(-time.Micro
 // backToAllowance takes units of an ended allowance off Carried, if they are part of it. It returns their number. They
 // make up for what the balance is short of; the others go to the open period's allowance.
 func (b *Book) backToAllowance(r *restored, now time.Time) int64 {
-	if r.source != SourceAllowance || b.CarriedFrom.IsZero() || r.drawn.Before(b.CarriedFrom) || !b.End.After(now) {
+	if r.source != SourceAllowance {
 		return 0
 	}
 	// Without a name, they are units of allowances that have paid overage.
 	if g := b.grant(r.grant); r.grant != "" && (g == nil || b.apart(g)) {
 		return 0
 	}
-	counted := min(r.units, b.Carried)
+	counted := min(r.units, b.carriedSince(r.drawn, now))
 	b.Carried, b.changed = b.Carried-counted, true
 	return counted
+}
+
+// carriedSince returns Carried, or 0 if units that were drawn at an instant are no part of it.
+func (b *Book) carriedSince(drawn, now time.Time) int64 {
+	if b.CarriedFrom.IsZero() || drawn.Before(b.CarriedFrom) || !b.End.After(now) {
+		return 0
+	}
+	return b.Carried
 }
 
 // payShort takes back the units that make up for what the balance is short of. It follows the entry of the units that

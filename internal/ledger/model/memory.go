@@ -224,7 +224,7 @@ func (s *Memory) pastUse(k ledger.BalanceKey, u ledger.PastUse) ledger.PastUse {
 					u.Overage -= e.Amount
 				}
 				at = e.CreatedAt
-			case of != nil && of.Kind == ledger.EntryOverage && e.Kind == ledger.EntryRefund: // an ended allowance had paid it
+			case of != nil && of.Kind == ledger.EntryOverage && (e.Kind == ledger.EntryRefund || strings.Contains(string(e.Detail), `"paid":true`)):
 				if !of.CreatedAt.Before(since) {
 					u.Overage, u.Drawn = u.Overage-e.Amount, u.Drawn-e.Amount
 				}

@@ -218,13 +218,14 @@ func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund
 	}
 	if ended := n - owed - paid; ended > 0 {
 		b.entries++
-		lost += m.refundEnded(b, p, ended, r, id)
+		m.refundEnded(b, p, ended, r, id)
 	}
 	return lost
 }
 
-// refundEnded takes back n units of overage that an allowance of a closed period has paid. It returns the lost units.
-func (m *Model) refundEnded(b *balance, p *usedPart, n int64, r *ledger.Refund, id string) (lost int64) {
+// refundEnded takes back n units of overage that an allowance of a closed period has paid. Without a regrant, only
+// units that were taken off the open allowance come back.
+func (m *Model) refundEnded(b *balance, p *usedPart, n int64, r *ledger.Refund, id string) {
 	g := &grant{source: "allowance", state: "gone", priority: 10}
 	for i := range b.allowances {
 		if i != b.current && b.carries(i) {
@@ -232,8 +233,12 @@ func (m *Model) refundEnded(b *balance, p *usedPart, n int64, r *ledger.Refund, 
 		}
 	}
 	b.uses = append(b.uses, use{p.at, g.of, -n})
+	if r.Return != ledger.ReturnRegrant {
+		b.refunded += b.returnCarried(g, n, p.at, m.Now, derivedID("carried-", id))
+		return
+	}
 	b.refunded += n
-	return b.restore(g, n, p.at, r.Return, m.Now, id)
+	b.restore(g, n, p.at, r.Return, m.Now, id)
 }
 
 func (m *Model) adjust(a *ledger.Adjust) string {

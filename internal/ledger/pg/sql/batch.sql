@@ -239,8 +239,8 @@ WITH low AS MATERIALIZED (
       AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
       AND e.seq > (SELECT low.seq FROM low) AND e.seq <= $5::bigint AND coalesce(e.effective_at, e.created_at) >= $4::timestamptz
 ), back AS (
-    SELECT coalesce(sum(e.amount) FILTER (WHERE e.kind = 'refund'
-               AND (o.kind = 'overage' OR g.source = 'allowance' AND g.grant_id NOT IN (SELECT aside.grant_id FROM aside))), 0) AS drawn,
+    SELECT coalesce(sum(e.amount) FILTER (WHERE e.kind = 'closed_refund' AND e.detail ->> 'paid' = 'true'
+               OR e.kind = 'refund' AND (o.kind = 'overage' OR g.source = 'allowance' AND g.grant_id NOT IN (SELECT aside.grant_id FROM aside))), 0) AS drawn,
            coalesce(sum(e.amount) FILTER (WHERE o.kind = 'overage'), 0) AS overage
     FROM entries e
     JOIN entries o ON o.tenant_id = $1::text AND o.operation_id = e.detail ->> 'refund_of' AND o.line = (e.detail ->> 'refund_line')::integer
