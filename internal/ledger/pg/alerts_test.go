@@ -228,7 +228,8 @@ func TestEvents_ChangeThatLeavesNothing_TellsExhaustedAlone(t *testing.T) {
 		b.simple(tenant, 1000)
 		b.debit(tenant, "d", 600)
 		b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, at_once, usage)
-			SELECT tenant_id, $2, $3, anchor, timezone, true, 'reset' FROM tenants WHERE tenant_id = $1`, tenant, b.now(), plan)
+			SELECT tenant_id, $2, $3, anchor, timezone, true, 'reset' FROM tenants WHERE tenant_id = $1`,
+			tenant, b.now(), plan)
 	}
 	wantRefusal(b, errcode.CreditsExhausted, debitOf("emptied", "e", 1))
 	b.mustDebit(debitOf("reduced", "e", 1))

@@ -227,30 +227,6 @@ func (x *changes) gaveWhole(at time.Time, all bool) bool {
 	})
 }
 
-// newestReset returns the instant of the newest terms that gave the allowance of the open period anew in place of the
-// rest of it, and zero if there are none. The once-only allowance of another plan is no reset: the rest stays.
-func (x *changes) newestReset() (at time.Time) {
-	for i := range x.history {
-		h := &x.history[i]
-		resets := x.kind != "" && h.Now && h.Reset && (x.kind != period.Once || i > 0 && x.history[i-1].Plan == h.Plan)
-		if resets && h.Since.After(x.open.Start) && !h.Since.After(x.TermsAt) {
-			at = h.Since
-		}
-	}
-	return at
-}
-
-// mayAdd reports whether the open period may have begun with a change of the interval that left the rest of the old
-// allowance.
-func (x *changes) mayAdd(last int) bool {
-	if last > 0 && x.kindOf(&x.balance.Periods[last-1]) == x.kind || last == 0 && x.balance.First {
-		return false
-	}
-	return slices.ContainsFunc(x.history, func(h ledger.TenantTerms) bool {
-		return h.Now && h.Add && !h.Since.After(x.open.Start)
-	})
-}
-
 // compareTermsAt compares the instant of the newest terms that have taken effect. Terms that give nothing else do not
 // move it.
 func (x *changes) compareTermsAt() {
