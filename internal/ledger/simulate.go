@@ -114,14 +114,24 @@ func (b *Batch) waitAlone(op Operation, s *shortage, end time.Time) (wait, error
 // futureOf returns the present of an operation, from which its future begins.
 func (b *Batch) futureOf(op Operation, only int) (*future, error) {
 	f := &future{now: b, op: op, only: only, books: map[BalanceKey]*Book{}, at: b.Now}
-	demand := op.Demand(&b.Located)
-	for _, d := range demand {
-		if book := b.Books[d.BalanceKey]; book != nil {
+	needs := map[BalanceKey]bool{}
+	for _, d := range op.Demand(&b.Located) {
+		needs[d.BalanceKey] = true
+	}
+	var named Targets
+	op.Targets(&named)
+	for _, h := range named.Holds { // the same batch may have made the hold
+		for _, l := range b.heldLines(h) {
+			needs[l.BalanceKey] = true
+		}
+	}
+	for k := range needs {
+		if book := b.Books[k]; book != nil {
 			f.at = period.Later(f.at, book.UpdatedAt)
 		}
 	}
-	for _, d := range demand {
-		if err := f.add(d.BalanceKey); err != nil {
+	for k := range needs {
+		if err := f.add(k); err != nil {
 			return nil, err
 		}
 	}
