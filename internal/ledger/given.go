@@ -74,4 +74,3 @@ func (b *Book) activeGrants(matches func(*OpenGrant) bool) (out []*OpenGrant) {
 	}
 	return out
 }
-
