@@ -303,7 +303,7 @@ func (tl Timeline) prorated(last *Terms, from, end time.Time, whole time.Duratio
 			from = until
 		}
 	}
-	tl.eachOpening(func(t *Terms, at time.Time) {
+	tl.eachOpening(func(t *Terms, at, _ time.Time) {
 		if t.since.After(last.since) {
 			return
 		}

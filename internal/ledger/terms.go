@@ -197,7 +197,7 @@ func (tl Timeline) markGranted() {
 		return
 	}
 	seen := map[string]bool{}
-	tl.eachOpening(func(t *Terms, _ time.Time) {
+	tl.eachOpening(func(t *Terms, _, _ time.Time) {
 		if t.grantsOnce() {
 			t.granted, seen[t.plan] = seen[t.plan], true
 		}
@@ -208,10 +208,10 @@ func (tl Timeline) markGranted() {
 func (t *Terms) grantsOnce() bool { return t.Grants && t.once() && t.Allowance.Amount > 0 }
 
 // eachOpening calls visit for all terms under which a period begins or that change an open period, oldest first, and for
-// the instants at which they take effect.
-func (tl Timeline) eachOpening(visit func(t *Terms, at time.Time)) {
-	var open *Terms   // terms of the open period
-	var end time.Time // its end; zero: not computed
+// the instants at which they take effect. began is when the period began that is open then.
+func (tl Timeline) eachOpening(visit func(t *Terms, at, began time.Time)) {
+	var open *Terms          // terms of the open period
+	var began, end time.Time // its beginning, at the latest, and its end; a zero end is not computed
 	for i := range tl {
 		t, until := &tl[i], period.Forever
 		if i+1 < len(tl) {
@@ -223,8 +223,10 @@ func (tl Timeline) eachOpening(visit func(t *Terms, at time.Time)) {
 			if end = p.End; err != nil || p.Start.Equal(t.since) {
 				end = t.since
 			}
+			began = period.Later(began, p.Start)
 		}
-		opens := open == nil || t.kind() != open.kind() || !open.once() && end.Before(until)
+		turns := open == nil || t.kind() != open.kind()
+		opens := turns || !open.once() && end.Before(until)
 		if !changes && (open.once() || !end.Before(until)) {
 			continue
 		}
@@ -232,23 +234,15 @@ func (tl Timeline) eachOpening(visit func(t *Terms, at time.Time)) {
 		if changes {
 			at = t.since
 		}
-		visit(t, at)
-		if open = t; opens {
-			end = time.Time{}
+		visit(t, at, began)
+		switch {
+		case open != nil && turns:
+			began, end = at, time.Time{}
+		case opens: // the first period may have begun before its terms
+			began, end = end, time.Time{}
 		}
+		open = t
 	}
-}
-
-// beginOf returns when the period began that is open at an instant, the zero time if that does not depend on the terms.
-func (t *Terms) beginOf(at time.Time) time.Time {
-	if t.once() {
-		return time.Time{}
-	}
-	p, err := t.Containing(at)
-	if err != nil {
-		return time.Time{}
-	}
-	return p.Start
 }
 
 // fate says what became of an allowance.
@@ -264,7 +258,7 @@ const (
 // `acted` are to come.
 func (tl Timeline) fateOf(g *OpenGrant, acted time.Time) (f fate) {
 	var open *Terms
-	tl.eachOpening(func(t *Terms, at time.Time) {
+	tl.eachOpening(func(t *Terms, at, began time.Time) {
 		before := open
 		if open = t; before == nil || f != untouched || !at.After(g.EffectiveAt) || t.since.After(acted) {
 			return
@@ -274,7 +268,7 @@ func (tl Timeline) fateOf(g *OpenGrant, acted time.Time) (f fate) {
 			if t.kind() == period.Once && t.reset && t.plan == tl.At(g.EffectiveAt).plan {
 				f = ended
 			}
-		case t.add && g.EffectiveAt.Before(before.beginOf(at)): // its period had ended
+		case t.add && g.EffectiveAt.Before(began): // its period had ended
 		case t.add:
 			f = kept
 		case t.reset, t.kind() != before.kind():
@@ -289,13 +283,16 @@ func (tl Timeline) fateOf(g *OpenGrant, acted time.Time) (f fate) {
 func (tl Timeline) apart(acted time.Time) (from, until []time.Time) {
 	var open *Terms
 	begin := time.Time{}
-	tl.eachOpening(func(t *Terms, at time.Time) {
+	tl.eachOpening(func(t *Terms, at, began time.Time) {
 		if open != nil && t.since.After(acted) {
 			return
 		}
 		if before := open; before != nil && (t.add || t.reset || t.kind() != before.kind()) {
 			if t.add || before.once() {
-				from, until = append(from, period.Later(begin, before.beginOf(at))), append(until, at)
+				if !before.once() {
+					begin = period.Later(begin, began)
+				}
+				from, until = append(from, begin), append(until, at)
 			}
 			begin = at
 		}

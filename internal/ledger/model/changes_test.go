@@ -203,6 +203,12 @@ func TestChanges_FollowTheTerms(t *testing.T) {
 			1 10:10 use 30
 			1 10:20 now small add -> left 170
 			1 10:30 now large     -> left 210 carried 60`},
+		{"add: what it let stay, after a change of the anchor", day(100), Terms{amount: 30}, `
+			1 09:10 use 60
+			1 09:15 now small anchor=1
+			1 09:20 now small add -> left 140
+			1 09:30 now large     -> left 70
+			2 00:00               -> left 30`},
 
 		// M6: an allowance once keeps its rest until its own end, whatever plan follows.
 		{"trial: an upgrade leaves its rest", trial, day(1000), `
