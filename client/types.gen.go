@@ -64,6 +64,7 @@ const (
 const (
 	EntryKindAdjustDown   EntryKind = "adjust_down"
 	EntryKindAdjustUp     EntryKind = "adjust_up"
+	EntryKindAmend        EntryKind = "amend"
 	EntryKindCapture      EntryKind = "capture"
 	EntryKindClosedRefund EntryKind = "closed_refund"
 	EntryKindDebit        EntryKind = "debit"
@@ -443,6 +444,9 @@ type AllowanceAnchor string
 // AllowanceEvery How often the amount is granted. Absent for a gauge, like `anchor`, because a gauge has no periods.
 type AllowanceEvery string
 
+// AmendedSum What changes of the terms inside the period added to its allowance; negative if they took more than they gave.
+type AmendedSum = int64
+
 // Amount An amount in the meter's smallest unit.
 type Amount = int64
 
@@ -518,10 +522,13 @@ type Balance struct {
 	// Adjusted The sum of corrections; negative if more was taken than given.
 	Adjusted int64 `json:"adjusted"`
 
+	// Amended What changes of the terms inside the period added to its allowance; negative if they took more than they gave.
+	Amended AmendedSum `json:"amended"`
+
 	// AsOf The instant for which the answer holds.
 	AsOf time.Time `json:"as_of"`
 
-	// Carried Units of allowances that were used before the change of plan that opened the period. The allowance of the period is smaller by these units. null with as_of in a period that has closed.
+	// Carried Units by which the allowance of the period is smaller, because they were drawn or held before. It is 0 unless the period began with a change of the interval. null with as_of in a period that has closed.
 	Carried *int64 `json:"carried"`
 
 	// Expired A number of units, in the meter's smallest unit.
@@ -551,7 +558,7 @@ type Balance struct {
 	// Period A period. It includes its start and not its end.
 	Period BalancePeriod `json:"period"`
 
-	// Plan The plan with which the open period was opened; absent if the plan does not have the meter.
+	// Plan The plan that the open period has; absent if the plan does not have the meter.
 	Plan string `json:"plan,omitempty,omitzero"`
 
 	// PlanVersion The version of that plan.
@@ -1351,8 +1358,8 @@ type Entry struct {
 	// Actor The id of the key of the request. Absent in entries of the ledger's own operations, and in entries of earlier versions.
 	Actor string `json:"actor,omitempty,omitzero"`
 
-	// Amount A number of units, in the meter's smallest unit.
-	Amount Count `json:"amount"`
+	// Amount A number of units, in the meter's smallest unit. It is negative only if an `amend` lowered the allowance.
+	Amount int64 `json:"amount"`
 
 	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
@@ -1369,7 +1376,7 @@ type Entry struct {
 	// Item The index of the item in the operation, from 0.
 	Item int32 `json:"item"`
 
-	// Kind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. New terms raise or lower the allowance of the open period: `amend`, with an amount above or below 0. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// Line The number of the line in its operation, from 1.
@@ -1403,7 +1410,7 @@ type Entry struct {
 	Subject string `json:"subject"`
 }
 
-// EntryKind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
+// EntryKind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. New terms raise or lower the allowance of the open period: `amend`, with an amount above or below 0. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
 type EntryKind string
 
 // EntryList A page of entries.
@@ -2834,7 +2841,7 @@ type Operation struct {
 	// Entries The lines of the operation in the journal.
 	Entries []Entry `json:"entries"`
 
-	// Kind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. New terms raise or lower the allowance of the open period: `amend`, with an amount above or below 0. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// OperationID The id of the operation.
@@ -3443,10 +3450,13 @@ type Standing struct {
 	Used int64 `json:"used"`
 }
 
-// Statement The statement of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing.
+// Statement The statement of a period. It adds up: opening + granted + amended + refunded - used - expired + adjusted = closing.
 type Statement struct {
 	// Adjusted The sum of corrections; negative if more was taken than given.
 	Adjusted int64 `json:"adjusted"`
+
+	// Amended What changes of the terms inside the period added to its allowance; negative if they took more than they gave.
+	Amended AmendedSum `json:"amended"`
 
 	// AsOf The instant for which the answer holds.
 	AsOf time.Time `json:"as_of"`
@@ -3502,13 +3512,13 @@ type Statement struct {
 
 // StatementLine The sum of the entries of one kind and source.
 type StatementLine struct {
-	// Amount A sum of many entries, in the meter's smallest unit. It can exceed 2^53-1, in contrast to a single amount. 2^63-1 stands for any larger sum.
-	Amount Sum `json:"amount"`
+	// Amount The sum, in the meter's smallest unit. It can exceed 2^53-1, in contrast to a single amount. 2^63-1 stands for any larger sum. It is negative only for the kind `amend`.
+	Amount int64 `json:"amount"`
 
 	// Entries The number of entries.
 	Entries int64 `json:"entries"`
 
-	// Kind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
+	// Kind What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. New terms raise or lower the allowance of the open period: `amend`, with an amount above or below 0. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
 	Kind EntryKind `json:"kind"`
 
 	// Source The source of the grants; empty if there is none.
@@ -3528,6 +3538,9 @@ type StatementList struct {
 type StatementSummary struct {
 	// Adjusted The sum of corrections; negative if more was taken than given.
 	Adjusted int64 `json:"adjusted"`
+
+	// Amended What changes of the terms inside the period added to its allowance; negative if they took more than they gave.
+	Amended AmendedSum `json:"amended"`
 
 	// Closed False while the period is open.
 	Closed bool `json:"closed"`
@@ -3693,7 +3706,7 @@ type TenantChange struct {
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
 
-	// Prorate Whether periods that this change opens at once get only a part of the allowance, in proportion to the rest of the period.
+	// Prorate Whether each amount counts only for its share of the open period.
 	Prorate *bool `json:"prorate,omitempty"`
 
 	// Status Requests of a suspended tenant are refused with 403. Its balances stay.
@@ -3708,7 +3721,7 @@ type TenantChange struct {
 	// UpdatedAt The instant of the last change.
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// Usage Whether earlier use reduces the allowances that this change opens at once.
+	// Usage Whether earlier use counts against the amounts that this change puts in force at once.
 	Usage TenantChangeUsage `json:"usage,omitempty,omitzero"`
 
 	// Version 1 for the first version, one more after every change. If-Match compares it.
@@ -3718,7 +3731,7 @@ type TenantChange struct {
 // TenantChangeApply When the terms of the request take effect, even if the request did not name this option. `apply`, `prorate` and `usage` are absent if the request names no terms.
 type TenantChangeApply string
 
-// TenantChangeUsage Whether earlier use reduces the allowances that this change opens at once.
+// TenantChangeUsage Whether earlier use counts against the amounts that this change puts in force at once.
 type TenantChangeUsage string
 
 // TenantFeatures The features of a tenant.
@@ -3750,7 +3763,7 @@ type TenantPatch struct {
 	// Anchor The start of tenant-anchored periods.
 	Anchor time.Time `json:"anchor,omitempty,omitzero"`
 
-	// Apply When new terms take effect: at the next period of each meter (the default), or now. `now` ends the open periods that were opened with other terms. It also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
+	// Apply When new terms take effect: at the next period of each meter (the default), or now. With `now`, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
 	Apply TenantPatchApply `json:"apply,omitempty,omitzero"`
 
 	// DryRun Return the tenant after the change, and change nothing.
@@ -3768,7 +3781,7 @@ type TenantPatch struct {
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan,omitempty,omitzero"`
 
-	// Prorate Whether periods that `now` opens get only a part of the allowance, in proportion to the rest of the period, rounded down.
+	// Prorate With `now`: whether each amount counts only for its share of the open period. The allowance becomes the sum of each amount x its share of the period, rounded down, but never less than what was drawn.
 	Prorate *bool `json:"prorate,omitempty"`
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
@@ -3780,14 +3793,14 @@ type TenantPatch struct {
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone,omitempty,omitzero"`
 
-	// Usage Requires `apply` to be `now`. With `carry`, the default, an allowance that the change opens is reduced by the use of the previous allowances, to at least 0. With `reset` the allowance is not reduced. `reset` requires a reason.
+	// Usage Requires `apply` to be `now`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, and what is left of the old one expires. `reset` requires a reason.
 	Usage TenantPatchUsage `json:"usage,omitempty,omitzero"`
 }
 
-// TenantPatchApply When new terms take effect: at the next period of each meter (the default), or now. `now` ends the open periods that were opened with other terms. It also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
+// TenantPatchApply When new terms take effect: at the next period of each meter (the default), or now. With `now`, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
 type TenantPatchApply string
 
-// TenantPatchUsage Requires `apply` to be `now`. With `carry`, the default, an allowance that the change opens is reduced by the use of the previous allowances, to at least 0. With `reset` the allowance is not reduced. `reset` requires a reason.
+// TenantPatchUsage Requires `apply` to be `now`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, and what is left of the old one expires. `reset` requires a reason.
 type TenantPatchUsage string
 
 // TenantRequest The content of a tenant.
@@ -3837,7 +3850,7 @@ type Terms struct {
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
 
-	// Prorate Whether a period that these terms opened at once got only a part of the allowance in proportion to the rest of the period.
+	// Prorate Whether each amount counted only for its share of the open period.
 	Prorate bool `json:"prorate"`
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
@@ -3846,14 +3859,14 @@ type Terms struct {
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone"`
 
-	// Usage Whether earlier use reduced the allowances that these terms opened at once. For terms from before version 1.1 of this API, it is `reset`.
+	// Usage Whether earlier use counted against the amounts that these terms put in force at once. For terms from before version 1.1 of this API, it is `reset`.
 	Usage TermsUsage `json:"usage"`
 }
 
 // TermsApply Whether the terms took effect now, like the first terms, or at the next period of each meter.
 type TermsApply string
 
-// TermsUsage Whether earlier use reduced the allowances that these terms opened at once. For terms from before version 1.1 of this API, it is `reset`.
+// TermsUsage Whether earlier use counted against the amounts that these terms put in force at once. For terms from before version 1.1 of this API, it is `reset`.
 type TermsUsage string
 
 // TermsList A page of terms.
@@ -4047,7 +4060,7 @@ type VerificationSummaryStatus string
 
 // VerifiedMeter The sums of a meter.
 type VerifiedMeter struct {
-	// Adjusted The sum of corrections.
+	// Adjusted The sum of corrections and of what changes of the terms added to allowances.
 	Adjusted int64 `json:"adjusted"`
 
 	// Expired Units that expired.

@@ -52,9 +52,9 @@ func TestPatchTenant_NowWithManyBalances_TouchesNone(t *testing.T) {
 		Scan(&versions, &locked))
 	require.Equal(t, 1, versions, "balances were written")
 	require.Zero(t, locked, "balances were locked")
-	var immediate, prorate bool
-	require.NoError(t, s.db.Pool().QueryRow(ctx, "SELECT immediate, prorate FROM tenant_terms ORDER BY effective_at DESC LIMIT 1").Scan(&immediate, &prorate))
-	require.True(t, immediate && prorate)
+	var atOnce, prorate bool
+	require.NoError(t, s.db.Pool().QueryRow(ctx, "SELECT at_once, prorate FROM tenant_terms ORDER BY effective_at DESC LIMIT 1").Scan(&atOnce, &prorate))
+	require.True(t, atOnce && prorate)
 	for name, p := range map[string]TenantPatch{
 		"unknown word":        {Plan: new("free"), Apply: "later"},
 		"prorated later":      {Plan: new("free"), Prorate: true},

@@ -40,7 +40,7 @@ type term struct {
 func historyOf(t *testing.T, s *Store, tenant string) []term {
 	t.Helper()
 	rows, err := s.db.Pool().Query(t.Context(),
-		"SELECT overrides, immediate, prorate, coalesce(reason, '') FROM tenant_terms WHERE tenant_id = $1 ORDER BY effective_at", tenant)
+		"SELECT overrides, at_once, prorate, coalesce(reason, '') FROM tenant_terms WHERE tenant_id = $1 ORDER BY effective_at", tenant)
 	require.NoError(t, err)
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (x term, err error) {
 		return x, row.Scan(&x.overrides, &x.now, &x.prorate, &x.reason)

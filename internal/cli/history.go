@@ -136,6 +136,7 @@ func (c *statementCmd) Run(ctx context.Context, io *IO, s *client.Client) error 
 	}{
 		{"opening", a.Opening},
 		{"granted", a.Granted},
+		{"amended", a.Amended},
 		{"adjusted", a.Adjusted},
 		{"used", -a.Used},
 		{"refunded", a.Refunded},

@@ -26,6 +26,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -286,7 +287,7 @@ func TestContract_ProblemCodes_EqualCode(t *testing.T) {
 
 func TestContract_EntryKinds_EqualCode(t *testing.T) {
 	t.Parallel()
-	code := answers.Map(ledger.EntryKinds(), func(kind *ledger.EntryKind) string { return string(*kind) })
+	code := answers.Map(history.Kinds(), func(kind *ledger.EntryKind) string { return string(*kind) })
 	var written []string
 	for _, kind := range contract().Components.Schemas["EntryKind"].Value.Enum {
 		written = append(written, kind.(string))

@@ -65,15 +65,16 @@ func (s *Server) getBalance(rc *request) error {
 func balanceOf(b *ledger.Balance) client.Balance {
 	return client.Balance{
 		Meter: b.Meter, Subject: b.Subject, Plan: b.Plan, PlanVersion: b.PlanVersion, Limit: b.Limit, Opening: b.Opening,
-		Granted: b.Granted, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held, Carried: b.Carried,
-		Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq, Period: client.BalancePeriod{Start: answers.TimeOrNull(b.PeriodStart), End: answers.TimeOrNull(b.PeriodEnd)},
+		Granted: b.Granted, Amended: b.Amended, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held,
+		Carried: b.Carried, Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq,
+		Period: client.BalancePeriod{Start: answers.TimeOrNull(b.PeriodStart), End: answers.TimeOrNull(b.PeriodEnd)},
 		Grants: answers.Map(b.Grants, answers.Grant), AsOf: b.AsOf.UTC(),
 	}
 }
 
 // listEntries answers with a page of journal entries.
 func (s *Server) listEntries(rc *request) error {
-	kinds := answers.Map(ledger.EntryKinds(), func(k *ledger.EntryKind) string { return string(*k) })
+	kinds := answers.Map(history.Kinds(), func(k *ledger.EntryKind) string { return string(*k) })
 	q := history.EntryQuery{
 		Tenant: rc.tenant, Meter: rc.query.id("meter"), Subject: rc.query.name("subject"), Kind: ledger.EntryKind(rc.query.word("kind", kinds...)),
 		From: rc.query.instant("from"), To: rc.query.instant("to"),
@@ -93,9 +94,10 @@ func (s *Server) listEntries(rc *request) error {
 }
 
 func entryOf(e *ledger.Entry) client.Entry {
+	kind, amount := history.Shown(e)
 	out := client.Entry{
-		OperationID: e.OperationID, Line: e.Line, Seq: e.Seq, Kind: client.EntryKind(e.Kind), Meter: e.Meter, Subject: e.Subject,
-		PeriodStart: e.PeriodStart.UTC(), Grant: e.Grant, Source: string(e.Source), Amount: e.Amount,
+		OperationID: e.OperationID, Line: e.Line, Seq: e.Seq, Kind: client.EntryKind(kind), Meter: e.Meter, Subject: e.Subject,
+		PeriodStart: e.PeriodStart.UTC(), Grant: e.Grant, Source: string(e.Source), Amount: amount,
 		RemainingAfter: e.RemainingAfter, Item: e.Item, CreatedAt: e.CreatedAt.UTC(), OperationSubject: e.OpSubject, Actor: e.Actor,
 		Metadata: json.RawMessage(e.Metadata), Detail: json.RawMessage(e.Detail),
 	}

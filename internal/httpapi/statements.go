@@ -86,7 +86,7 @@ func (s *Server) listStatements(rc *request) error {
 		Items: answers.Map(page.Items, func(s *history.Statement) client.StatementSummary {
 			return client.StatementSummary{
 				Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion, PeriodStart: s.Start.UTC(), PeriodEnd: answers.TimeOrNull(s.End), Closed: s.Closed,
-				Opening: s.Opening, Granted: s.Granted, Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted,
+				Opening: s.Opening, Granted: s.Granted, Amended: s.Amended, Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted,
 				Closing: s.Closing, Held: s.Held, Overage: s.Overage,
 			}
 		}),

@@ -51,7 +51,7 @@ func TestGetStatement_Foots(t *testing.T) {
 			{Kind: "refund", Source: "topup", Amount: 2, Entries: 1},
 		},
 	}
-	assert.True(t, got.Opening+got.Granted+got.Refunded-got.Used-got.Expired+got.Adjusted == got.Closing,
+	assert.True(t, got.Opening+got.Granted+got.Amended+got.Refunded-got.Used-got.Expired+got.Adjusted == got.Closing,
 		"%+v does not foot", got)
 	got.Lines, want.Lines = withoutHolds(got.Lines), withoutHolds(want.Lines)
 	assert.Equal(t, want, got)
@@ -80,7 +80,7 @@ func TestGetStatement_CSV(t *testing.T) {
 	text := strings.Join(rows, "\n")
 	for _, want := range []string{
 		"\ndebit,allowance,10,1\n", "\ndebit,topup,2,1\n",
-		"\nopening,total,0,\ngranted,total,15,\nrefunded,total,3,\nused,total,12,\nexpired,total,0,\nadjusted,total,-1,\nclosing,total,5,\nheld,total,2,\noverage,total,0,\n",
+		"\nopening,total,0,\ngranted,total,15,\namended,total,0,\nrefunded,total,3,\nused,total,12,\nexpired,total,0,\nadjusted,total,-1,\nclosing,total,5,\nheld,total,2,\noverage,total,0,\n",
 	} {
 		assert.Contains(t, text, want, "no %q in\n", want)
 	}

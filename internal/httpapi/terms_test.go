@@ -42,7 +42,7 @@ func (s *service) balance(meter, subject string) (b client.Balance) {
 func (s *service) statement(meter string, start time.Time) (got client.Statement) {
 	s.t.Helper()
 	s.call("GET", "/v1/tenants/acme/statements/"+meter+"/"+startOf(start), "").want(200).into(&got)
-	assert.True(s.t, got.Opening+got.Granted+got.Refunded-got.Used-got.Expired+got.Adjusted == got.Closing,
+	assert.True(s.t, got.Opening+got.Granted+got.Amended+got.Refunded-got.Used-got.Expired+got.Adjusted == got.Closing,
 		"%+v does not foot", got)
 	return got
 }
@@ -93,7 +93,8 @@ func TestTrial_EndsThenPaidPlan(t *testing.T) {
 	s.verifyClean()
 }
 
-func TestTrial_UpgradeEndsIt(t *testing.T) {
+// What is left of a trial stays until its own end, whatever plan follows.
+func TestTrial_Upgrade_RestStays(t *testing.T) {
 	t.Parallel()
 	s := newService(t).rhythmic()
 	s.call("PUT", "/v1/plans/trial", `{"allowances":[{"meter":"calls","amount":100,"every":"once","anchor":"calendar","expires_in_days":1}]}`).want(201)
@@ -102,8 +103,8 @@ func TestTrial_UpgradeEndsIt(t *testing.T) {
 	s.debit("k1", "acme", "calls", 30).want(200)
 	s.patch(`{"plan":"hourly","apply":"now","reason":"upgraded"}`).want(200)
 	got := s.balance("calls", "")
-	assert.True(t, got.Opening == 5 && got.Granted == 10 && got.Remaining == 15, got)
-	s.debit("k2", "acme", "calls", 15).want(200)
+	assert.True(t, got.Opening == 75 && got.Granted == 10 && got.Remaining == 85, got)
+	s.debit("k2", "acme", "calls", 85).want(200)
 	s.verifyClean()
 }
 
@@ -126,18 +127,16 @@ func TestOverride_NextPeriodOrNow(t *testing.T) {
 	const now = `{"overrides":{"calls":60},"apply":"now","usage":"reset","reason":"sold anew"}`
 	s.patch(now).want(200)
 	got = s.balance("calls", "")
-	assert.True(t, got.Granted == 60 && got.Remaining == 63 && got.Used == 0, "at once: %+v", got)
-	got = s.balance("jobs", "")
-	assert.True(t, got.Used == 7 && got.Remaining == 0, "another meter was renewed: %+v", got)
+	assert.True(t, got.Granted == 110 && got.Expired == 10 && got.Used == 40 && got.Remaining == 63, "at once: %+v", got)
 	s.debit("k6", "acme", "calls", 60).want(200)
 	s.patch(now).want(200)
 	s.patch(`{"plan":"hourly","apply":"now","usage":"reset","reason":"asked again"}`).want(200)
 	got = s.balance("calls", "")
-	assert.True(t, got.Used == 60 && got.Remaining == 3, "a retry renewed it: %+v", got)
+	assert.True(t, got.Used == 100 && got.Remaining == 3, "a retry renewed it: %+v", got)
 	s.patch(`{"overrides":{"calls":null,"jobs":9}}`).want(200)
 	s.patch(`{"overrides":{"jobs":9},"apply":"now","usage":"reset","reason":"what waits, now"}`).want(200)
 	calls, jobs := s.balance("calls", ""), s.balance("jobs", "")
-	assert.True(t, calls.Granted == 10 && calls.Remaining == 13 && jobs.Remaining == 9, "%+v %+v", calls, jobs)
+	assert.True(t, calls.Granted == 120 && calls.Remaining == 13 && jobs.Remaining == 9, "%+v %+v", calls, jobs)
 	s.verifyClean()
 }
 
@@ -166,7 +165,7 @@ func TestOverride_BelowUsed_NextPeriod(t *testing.T) {
 	p := seat("k4", 2).problem(402, "credits_exhausted")
 	assert.True(t, p.Limiting.Level == "subject" && *p.Available == 1, p)
 	got = s.balance("seats", "ann")
-	assert.True(t, got.Limit == 1 && got.Used == 0, "now: %+v", got)
+	assert.True(t, got.Limit == 3 && got.Used == 2 && got.Remaining == 1, "now: %+v", got)
 	capped(0)
 	s.patch(`{"plan":"hourly","apply":"now"}`).want(200)
 	seat("k5", 1).want(429, 402)

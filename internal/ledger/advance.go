@@ -13,15 +13,12 @@ import (
 const advanceStepsMax = 512
 
 // due reports whether advance has anything to do at the instant `now`.
-func (b *Book) due(now time.Time) bool { return !b.NextEvent.After(now) || b.endedByTerms() }
+func (b *Book) due(now time.Time) bool { return !b.NextEvent.After(now) || b.changesBy(now) }
 
-// endedByTerms reports whether new terms end the open period before its own end.
-func (b *Book) endedByTerms() bool {
-	if !b.Opened() || len(b.Timeline) == 0 {
-		return false
-	}
-	_, ends := b.Timeline.endsPeriod(&b.BalanceRow)
-	return ends
+// changesBy reports whether terms change the open period by the instant `at`.
+func (b *Book) changesBy(at time.Time) bool {
+	t, when := b.nextChange()
+	return t != nil && !when.After(at)
 }
 
 // advance processes every event that is due by the instant `now`: see advanceTo.
@@ -32,7 +29,7 @@ func (b *Book) advance(now time.Time, j *[]Entry) (more bool, err error) {
 
 // advanceTo processes every event due by the instant `until`, in the order in which they were due, as if each had
 // been processed on time. At one instant, holds end first, then grants expire, then the period closes and the next
-// opens, then grants take effect. If it stops because it has made `most` steps, it returns more = true. The result
+// opens, then grants take effect, then terms change. If it stops because it has made `most` steps, it returns more = true. The result
 // depends only on the book and the arguments. Entries are appended to j with the instant `now`.
 func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int, more bool, err error) {
 	if b.Broken != nil || !b.due(until) {
@@ -41,41 +38,29 @@ func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int,
 	if !b.loaded {
 		return 0, false, errNotLoaded
 	}
+	b.knowOnce()
 	if !b.Opened() {
 		if err := b.openFirst(j, now); err != nil {
 			return 0, false, err
 		}
 	}
-	b.cutOpenPeriod()
-	for ; !b.NextEvent.After(until); steps++ {
+	for ; b.due(until); steps++ {
 		if steps == most {
 			return steps, true, nil
 		}
-		if err := b.step(b.NextEvent, until, now, j); err != nil {
+		if err := b.next(b.NextEvent, until, now, j); err != nil {
 			return steps, false, err
 		}
-		b.cutOpenPeriod()
 	}
 	return steps, false, nil
 }
 
-// cutOpenPeriod sets the end of the open period as new terms require. The end is never before the balance's last
-// write (writtenAt). So an entry stays in its period even if the terms have an earlier instant but were committed
-// after the entry.
-func (b *Book) cutOpenPeriod() {
-	if !b.endedByTerms() {
-		return
+// next processes what comes next: the events that are due at the instant `due`, or a change of terms before.
+func (b *Book) next(due, until, now time.Time, j *[]Entry) error {
+	if t, at := b.nextChange(); t != nil && at.Before(due) {
+		return b.change(t, at, until, now, j)
 	}
-	at, _ := b.Timeline.endsPeriod(&b.BalanceRow)
-	if b.End.Before(period.Forever) {
-		b.SpanEnd = period.Later(b.SpanEnd, b.End)
-	}
-	b.End = period.Later(at, b.writtenAt)
-	if !b.End.After(b.Start) {
-		b.End = b.Start.Add(time.Microsecond) // two periods never begin at one instant
-	}
-	b.changed = true
-	b.refresh()
+	return b.step(due, until, now, j)
 }
 
 // openFirst opens the period that contains the tenant's sign-up, even if the plan lacked the meter then. So the
@@ -89,7 +74,7 @@ func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	b.open(&opening{terms: t, period: p}, t.since, j, now)
+	b.open(&opening{terms: t, period: p, worth: t.share(t.Allowance.Amount, t.since, p)}, t.since, j, now)
 	return nil
 }
 
@@ -111,7 +96,7 @@ func (b *Book) step(due, until, now time.Time, j *[]Entry) error {
 		b.carryOver(to, due, now, j)
 	}
 	for _, g := range b.Grants {
-		if g.Status == GrantActive && (!g.ExpiresAt.After(due) || closes && to.ends(g)) {
+		if g.Status == GrantActive && (!g.ExpiresAt.After(due) || closes && to.ends(b, g)) {
 			b.expire(g, due, now, j)
 		}
 	}
@@ -130,28 +115,33 @@ func (b *Book) step(due, until, now time.Time, j *[]Entry) error {
 	return nil
 }
 
-// fromPlan reports whether the grant ends with its period, even when the period is cut short.
+// fromPlan reports whether the grant ends with a period.
 func (g *OpenGrant) fromPlan() bool {
-	return (g.Source == SourceAllowance || g.Source == SourceRollover) && g.ExpiresAt.Before(period.Forever)
+	return g.Source == SourceRollover || g.Source == SourceAllowance && !g.once()
 }
 
 // opening is the state with which the period after the open period begins.
 type opening struct {
 	terms    *Terms // terms in force at the start of the period
 	period   period.Period
-	how      ending     // how the open period ends
-	carried  int64      // use of the open period and its span (see carry.go); it reduces the new allowance
-	keeps    bool       // the once-only allowance stays, because the plan is the same
+	worth    int64      // what its allowance is worth, before earlier use is taken off
+	cut      bool       // a change of the interval ends the open period before its own end
+	from     time.Time  // set after a change of the interval: the earlier use since this instant counts
+	past     PastUse    // that use, without held units
+	held     int64      // held units that count with it
 	rollover *OpenGrant // units that move from the open period into the next; nil: no units move
 	owing    int64      // overage that the next period owes
 }
 
-// ends reports whether g ends with the open period.
-func (o *opening) ends(g *OpenGrant) bool {
-	return g.fromPlan() && g != o.rollover && !(o.keeps && g.Source == SourceAllowance)
+// ends reports whether a change of the interval ends g with the open period of b. What an earlier change let stay is
+// touched by no later one.
+func (o *opening) ends(b *Book, g *OpenGrant) bool {
+	return o.cut && g.fromPlan() && g != o.rollover && (g.Source == SourceRollover || !o.terms.add && b.Timeline.fateOf(g, b.TermsAt) != kept)
 }
 
-// nextOpening returns the opening of the period that follows the open period, under the terms in force at its start.
+// nextOpening returns the opening of the period that follows the open period, under the terms in force at its start. If
+// the interval stays the same and the period begins between two boundaries of the schedule, a change of the time zone or
+// of the anchor has moved the boundaries. Then it is a short period, with its share of the allowance.
 func (b *Book) nextOpening() (*opening, error) {
 	t := b.Timeline.At(b.End)
 	if t == nil {
@@ -161,21 +151,47 @@ func (b *Book) nextOpening() (*opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &opening{terms: t, period: p, how: b.ending()}
-	o.keeps = b.endless() && t.Grants && t.once() && t.plan == b.Plan
-	used := int64(0)
-	if b.SpanEnd.After(b.End) {
-		used = b.usedOfAllowance()
+	o := &opening{terms: t, period: p, worth: t.Allowance.Amount, cut: b.cut}
+	switch {
+	case t.once() && t.kind() == b.kind():
+	case t.once(): // overage goes on to count against the cap
+		if o.from = b.CarriedFrom; o.from.IsZero() {
+			o.from = b.Start
+		}
+		o.past.Overage = bound.SaturatingAdd(b.OverageBefore, b.Overage)
+	case t.kind() != b.kind():
+		return o, b.countPast(o)
+	default:
+		o.worth = part(o.worth, p.End.Sub(b.End), p.End.Sub(p.Start))
 	}
-	o.carried = b.carryUse(o.how, used, t, p)
 	return o, nil
 }
 
-// rollsOver reports whether units of g may move into the next period. If the period ends with endsCarried, the next
-// allowance is reduced only by the use of this allowance, so it contains the unused rest. Then only units of an earlier
-// rollover may move.
-func (o *opening) rollsOver(g *OpenGrant) bool {
-	return g.Status == GrantActive && g.fromPlan() && (o.how != endsCarried || g.Source == SourceRollover)
+// countPast adds to o the use that counts after a change of the interval. It counts from the instant at which a period of
+// the new interval would have begun.
+func (b *Book) countPast(o *opening) (err error) {
+	t := o.terms
+	o.from, o.worth = o.period.Start, t.share(t.Allowance.Amount, b.End, o.period)
+	if o.past, err = b.pastUse(o.from); err != nil {
+		return err
+	}
+	switch {
+	case t.reset || t.add:
+		o.past.Drawn = 0
+		return nil
+	case t.prorate:
+		p := o.period
+		o.worth = b.Timeline.prorated(t, p.Start, p.End, p.End.Sub(p.Start))
+	}
+	o.held = b.heldSince(o.from)
+	return nil
+}
+
+// rollsOver reports whether units of g may move into the next period. If a change of the interval ends the period, the
+// next allowance contains what is left of this allowance. Then only units of an earlier rollover may move. What a change
+// let stay beside a new allowance ends with the period.
+func (o *opening) rollsOver(b *Book, g *OpenGrant) bool {
+	return g.Status == GrantActive && g.fromPlan() && (g.Source == SourceRollover || !o.cut && b.isAllowance(g) && !g.ExpiresAt.After(b.End))
 }
 
 // carryOver moves unused units of the plan's grants into a rollover grant of the next period. The terms of the
@@ -184,7 +200,7 @@ func (o *opening) rollsOver(g *OpenGrant) bool {
 func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	left := int64(0)
 	for _, g := range b.Grants {
-		if o.rollsOver(g) {
+		if o.rollsOver(b, g) {
 			left += g.Remaining
 		}
 	}
@@ -192,9 +208,9 @@ func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	switch {
 	case b.Subject != "":
 		return
-	case o.how != endsCarried && b.Terms.rolls():
+	case !o.cut && b.Terms.rolls():
 		carry = b.Terms.carry(left)
-	case o.how != endsCarried:
+	case !o.cut:
 		return
 	}
 	if carry == 0 {
@@ -205,7 +221,7 @@ func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	excess := left - moved
 	n := int32(0)
 	for _, g := range b.Grants {
-		if !o.rollsOver(g) || g.Remaining == 0 {
+		if !o.rollsOver(b, g) || g.Remaining == 0 {
 			continue
 		}
 		lost := min(excess, g.Remaining) // the units that would burn first are lost
@@ -235,13 +251,17 @@ func (b *Book) newRollover(amount int64, start, end, now time.Time) *OpenGrant {
 
 // expire ends a grant and writes an entry for the units that were left.
 func (b *Book) expire(g *OpenGrant, due, now time.Time, j *[]Entry) {
-	lost := g.Remaining
+	if lost := b.end(g); lost > 0 {
+		b.enterDue(j, EntryExpire, systemID("expire", b.BalanceKey, g.ID), 1, g, lost, due, now)
+	}
+}
+
+// end takes what is left from a grant that expires, and returns it.
+func (b *Book) end(g *OpenGrant) (lost int64) {
+	lost = g.Remaining
 	b.setRemaining(g, 0)
 	g.Status, g.changed = GrantExpired, true
-	if lost == 0 {
-		return
-	}
-	b.enterDue(j, EntryExpire, systemID("expire", b.BalanceKey, g.ID), 1, g, lost, due, now)
+	return lost
 }
 
 // prune removes from Grants the grants that began and ended while advance ran. Otherwise every step would visit the
@@ -289,30 +309,27 @@ func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
 // open starts the period that o describes and issues its allowance. The argument `due` is the instant at which the
 // opening was due. Only the first period of a balance may begin before that instant.
 func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
-	t, p, amount := o.terms, o.period, int64(0)
-	if t.Grants && !t.granted {
-		amount = min(max(0, t.share(t.Allowance.Amount, due, p)-o.carried), b.room())
-	}
+	t, p := o.terms, o.period
 	if b.Opened() {
 		p.Start = due
 	}
-	b.Start, b.End, b.Carried, b.changed = p.Start, p.End, o.carried, true
-	b.Plan, b.PlanVersion, b.Allowance, b.Renews, b.Terms = "", 0, 0, false, nil
-	if t.Grants {
-		b.Plan, b.PlanVersion, b.Allowance, b.Renews, b.Terms = t.plan, t.version, t.Allowance.Amount, t.renews(), &t.Allowance
-	}
+	b.Start, b.End, b.AllowanceAt, b.TermsAt, b.cut, b.changed = p.Start, p.End, p.Start, period.Later(b.TermsAt, t.since), false, true
+	b.CarriedFrom, b.Carried, b.OverageBefore = o.from, bound.SaturatingAdd(o.past.Drawn, o.held), max(0, o.past.Overage-o.owing)
+	b.Entitled, b.Short = o.worth, max(0, b.Carried-o.worth)
+	b.agree(t)
 	var g *OpenGrant
-	if amount > 0 {
-		expires := p.End
-		if t.Allowance.Lasts > 0 {
-			expires = period.Earlier(expires, period.Later(due, p.Start).Add(t.Allowance.Lasts))
+	amount := max(0, b.Entitled-b.Carried)
+	if given := min(amount, b.room()); given < amount {
+		b.Entitled -= amount - given
+		amount = given
+	}
+	if t.kind() == period.Once && t.reset {
+		for _, g := range b.givenOnce(t) {
+			b.expire(g, due, now, j)
 		}
-		g = &OpenGrant{isNew: true, GrantRecord: GrantRecord{
-			Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: allowanceID(p.Start),
-			Source: SourceAllowance, Amount: amount, Remaining: amount, Priority: PriorityAllowance,
-			EffectiveAt: p.Start, ExpiresAt: expires, Status: GrantActive,
-			OperationID: systemID("allowance", b.BalanceKey, instantID(p.Start)), CreatedAt: now,
-		}}
+	}
+	if amount > 0 && t.Grants && !t.gaveOnce() {
+		g = b.newAllowance(systemID(t.event("allowance"), b.BalanceKey, instantID(p.Start)), amount, p.Start, b.allowanceEnd(t), now)
 		b.addGrant(g)
 		b.enterDue(j, EntryGrant, g.OperationID, 1, g, amount, due, now)
 	}

@@ -65,7 +65,7 @@ func (b *Batch) sourcesOf(tenant, meter, subject string, amount int64) (*sources
 	if t.OverageAllowed {
 		s.overage = MaxAmount - own.Overage
 		if t.OverageCap != nil {
-			s.overage = max(0, *t.OverageCap-own.Overage)
+			s.overage = max(0, *t.OverageCap-own.Overage-own.OverageBefore)
 		}
 	}
 	capped, overflows := subject != "" && t.PerSubject != nil, t.OverflowMeter != "" && amount > own.Remaining()

@@ -9,7 +9,7 @@ import (
 const MaxAmount int64 = bound.MaxAmount
 
 // UsedMax and RefundedMax bound the sums of a balance's open period that grow with every operation. One operation
-// adds less than 2^58 to a sum, so every sum fits into 64 bits. The total opening + granted + refunded fits as well.
+// adds less than 2^58 to a sum, so every sum fits into 64 bits. The total opening + granted + amended + refunded fits as well.
 // No more units than this total can expire.
 const (
 	// UsedMax is the use at which the ledger refuses all further debits and holds.

@@ -34,6 +34,7 @@ func NamesOf(keys []BalanceKey) (tenants, meters []string) {
 type Sums struct {
 	Opening  int64 // remaining and held units that the period began with
 	Granted  int64
+	Amended  int64 // what changes of terms added to the period's allowance; may be negative
 	Refunded int64
 	Used     int64
 	Expired  int64
@@ -51,6 +52,7 @@ func (s *Sums) Apply(kind EntryKind, amount int64) (remaining int64) {
 		panic("ledger: entry of unknown kind " + string(kind))
 	}
 	s.Granted += m.Granted * amount
+	s.Amended += m.Amended * amount
 	s.Refunded += m.Refunded * amount
 	s.Used += m.Used * amount
 	s.Expired += m.Expired * amount
@@ -64,7 +66,7 @@ func (s *Sums) Apply(kind EntryKind, amount int64) (remaining int64) {
 
 // Remaining returns the units that can be drawn.
 func (s *Sums) Remaining() int64 {
-	return s.Opening + s.Granted + s.Refunded - s.Used - s.Expired + s.Adjusted - s.Held
+	return s.Opening + s.Granted + s.Amended + s.Refunded - s.Used - s.Expired + s.Adjusted - s.Held
 }
 
 // Limit returns the total that can be used in the period. Refunds of debits of earlier periods can exceed the
@@ -76,15 +78,20 @@ type BalanceRow struct {
 	BalanceKey
 	Sums // sums of the open period
 
-	Seq           int64  // seq of the newest entry
-	Plan          string // plan under which the period was opened; empty: the plan has no such meter
-	PlanVersion   int32
-	Allowance     int64
-	Renews        bool      // the end of the period brings a new allowance
-	Start, End    time.Time // Start zero: no period was opened yet. End period.Forever: no end
-	Carried       int64     // use before the change of plan that opened the period; it reduces the period's allowance
-	SpanUsed      int64     // use of allowances since the first of several changes of plan: see carry.go
-	SpanEnd       time.Time // end of the time in which changes of plan share SpanUsed; zero: no such time
+	Seq         int64  // seq of the newest entry
+	Plan        string // plan in force; empty: the plan has no such meter
+	PlanVersion int32
+	Allowance   int64     // amount of the plan in force, or of the tenant's override
+	Renews      bool      // the end of the period brings a new allowance
+	Start, End  time.Time // Start zero: no period was opened yet. End period.Forever: no end
+	// The next fields are about changes inside a period: see change.go.
+	Entitled      int64     // what the period's allowance is worth under the terms that have taken effect
+	Short         int64     // drawn and held units beyond Entitled; units that come back make up for them first
+	Carried       int64     // earlier use that the allowance of the period is less by, without units that came back
+	CarriedFrom   time.Time // the use since this instant counts in Carried; zero: no earlier use counts
+	OverageBefore int64     // overage since CarriedFrom that counts against the cap, without Overage
+	AllowanceAt   time.Time // when the allowance was given as a whole: the start of the period, or a reset
+	TermsAt       time.Time // instant of the newest terms that have taken effect
 	ForgivenSeq   int64     // seq of the entry that last forgave overage; overage of entries up to this seq is not owed
 	HeadID        string    // the head grant, from which the next debit draws; empty: none
 	HeadSource    Source

@@ -150,7 +150,7 @@ func (b *Batch) advance() (catchUp bool, err error) {
 		mark := len(b.journal)
 		more, err := book.advance(period.Later(b.Now, book.UpdatedAt), &b.journal)
 		switch {
-		case errors.Is(err, errNotLoaded):
+		case errors.Is(err, errNotLoaded), errors.Is(err, errPastUse):
 			return false, err
 		case err != nil:
 			b.journal = b.journal[:mark]
@@ -272,7 +272,7 @@ func (b *Batch) Book(k BalanceKey) (*Book, *errcode.Error) {
 // loadedBook returns the book of k with its open grants. It returns errNotLoaded if the grants were not read.
 func (b *Batch) loadedBook(k BalanceKey) (*Book, *errcode.Error, error) {
 	book, refused := b.Book(k)
-	if refused == nil && !book.loaded {
+	if refused == nil && (!book.loaded || book.needsTerms()) {
 		return nil, nil, errNotLoaded
 	}
 	return book, refused, nil

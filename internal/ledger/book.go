@@ -39,12 +39,21 @@ type Book struct {
 	changed    bool
 	active     bool      // the open period has entries besides those of its opening, or will have some before it ends
 	firstEntry bool      // the open period got its first entry besides those of its opening, so RollAt has changed
+	cut        bool      // a change of the interval has moved the end of the open period
 	writtenAt  time.Time // UpdatedAt as it was read: everything due until then had been processed
+
+	past    []PastUse // what WantsPastUse asked for
+	wanted  PastUse   // what pastUse lacked
+	readSeq int64     // Seq as it was read
+	unread  []PastUse // use since the balance was read
 }
 
 // NewBook returns the book of a balance as it was read.
 func NewBook(row BalanceRow) *Book {
-	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, active: !row.Start.IsZero() && !row.RollAt.After(row.End)}
+	if !row.knows() {
+		row.Entitled, row.Short, row.CarriedFrom, row.OverageBefore = 0, 0, time.Time{}, 0
+	}
+	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, readSeq: row.Seq, active: !row.Start.IsZero() && !row.RollAt.After(row.End)}
 }
 
 // LoadGrants sets the open grants and hold lines as stored. The stored remainder of the head is out of date; the
@@ -149,6 +158,7 @@ func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 		b.UpdatedAt = now
 	}
 	b.changed = true
+	b.noteUse(&e)
 	if !b.active {
 		b.active = true
 		b.firstEntry = true
@@ -223,7 +233,7 @@ func (b *Book) refresh() {
 				head = g
 			}
 			next = period.Earlier(next, g.ExpiresAt)
-			if !g.fromPlan() || g.ExpiresAt.Before(b.End) {
+			if !g.fromPlan() || !g.ExpiresAt.Equal(b.End) {
 				roll = period.Earlier(roll, g.ExpiresAt)
 			}
 		case GrantPending:
@@ -273,7 +283,7 @@ func (b *Book) clone() *Book {
 		copied := *h
 		c.Holds[i] = &copied
 	}
-	c.Closed = slices.Clone(b.Closed)
+	c.Closed, c.unread = slices.Clone(b.Closed), slices.Clip(b.unread)
 	return &c
 }
 
@@ -301,9 +311,13 @@ func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms boo
 	return due || b.HeadRemaining < most, due || stale || refuses || most == DemandWhole
 }
 
-// MayBeCut reports whether the open period may end because of terms that apply at once and have an instant up to `at`.
-// If so, the store must read the grants and the terms.
-func (b *Book) MayBeCut(at time.Time) bool { return b.Opened() && at.After(b.Start) }
+// MayChange reports whether terms that apply at once and have an instant up to `at` may change the open period. If so,
+// the store must read the grants and the terms.
+func (b *Book) MayChange(at time.Time) bool {
+	return b.Opened() && at.After(b.Start) && at.After(b.TermsAt)
+}
 
-// Uncut reports whether no terms end the open period early. It is false if the terms were not read.
-func (b *Book) Uncut() bool { return b.Opened() && len(b.Timeline) > 0 && !b.endedByTerms() }
+// Unchanged reports whether no terms change the open period by the instant `at`. It is false if the terms were not read.
+func (b *Book) Unchanged(at time.Time) bool {
+	return b.Opened() && len(b.Timeline) > 0 && !b.changesBy(at)
+}

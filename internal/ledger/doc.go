@@ -17,7 +17,7 @@
 //
 // # Invariants
 //
-//	L1  remaining = opening + granted + refunded - used - expired + adjusted - held, and is never negative.
+//	L1  remaining = opening + granted + amended + refunded - used - expired + adjusted - held, and is never negative.
 //	L2  The remainders of a balance's open grants sum to remaining.
 //	L3  Entries of a balance are numbered 1, 2, 3, ... without a gap, and never run backwards in time.
 //	L4  (tenant, operation id) is decided once. A retry gets the stored answer. A different request is refused.
@@ -38,7 +38,8 @@
 //	book.go, balance.go  the state of one balance; burn order; the sums that entries change
 //	entry.go             the journal; the sums to which each kind of entry adds its amount
 //	advance.go           processes due events: ends of holds, expiry, periods; overage.go carries overage over;
-//	                     terms.go finds the terms in force; carry.go counts the use before a change of plan
+//	                     terms.go finds the terms in force; change.go amends open periods
+//	restore.go           where units go that come back
 //	idle.go, idlerun.go  skips idle periods as a run; derives the single periods of a run
 //	changes.go           the rows that a decided batch has to write; chain.go extends the hash chains of its balances
 //

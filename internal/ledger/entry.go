@@ -18,6 +18,8 @@ const (
 	EntryRefundOwed    EntryKind = "unowe"         // overage of an earlier period was taken back before it was paid
 	EntryRefundPaid    EntryKind = "unsettle"      // overage of an earlier period was taken back after it was paid
 	EntryRefundClosed  EntryKind = "closed_refund" // overage that nobody owes any more was taken back
+	EntryAmendUp       EntryKind = "amend_up"      // new terms raised the allowance of the open period
+	EntryAmendDown     EntryKind = "amend_down"    // new terms lowered it
 	EntryExpire        EntryKind = "expire"        // the remainder of a grant expired
 	EntryVoid          EntryKind = "void"          // the remainder of a grant was taken back
 	EntryAdjustUp      EntryKind = "adjust_up"
@@ -35,12 +37,12 @@ const (
 
 // Moves says what one unit of an entry's amount adds to each sum of the balance: 1, 0 or -1.
 type Moves struct {
-	Granted, Refunded, Used, Expired, Adjusted, Held, Overage, Owed, Paid int64
+	Granted, Amended, Refunded, Used, Expired, Adjusted, Held, Overage, Owed, Paid int64
 }
 
 // Remaining returns what one unit of the amount adds to the remaining units. It is computed from the other sums.
 func (m Moves) Remaining() int64 {
-	return m.Granted + m.Refunded - m.Used - m.Expired + m.Adjusted - m.Held
+	return m.Granted + m.Amended + m.Refunded - m.Used - m.Expired + m.Adjusted - m.Held
 }
 
 // entryKinds holds every kind of entry in the order in which lists name them. It is the only place that defines to
@@ -61,6 +63,8 @@ var entryKinds = []struct {
 	{EntryRefundOwed, Moves{Overage: -1, Owed: -1}},
 	{EntryRefundPaid, Moves{Refunded: 1, Paid: -1}},
 	{EntryRefundClosed, Moves{}},
+	{EntryAmendUp, Moves{Amended: 1}},
+	{EntryAmendDown, Moves{Amended: -1}},
 	{EntryExpire, Moves{Expired: 1}},
 	{EntryVoid, Moves{Adjusted: -1}},
 	{EntryAdjustUp, Moves{Adjusted: 1}},

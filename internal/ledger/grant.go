@@ -97,6 +97,7 @@ type OpenGrant struct {
 
 	isNew   bool
 	changed bool
+	wasOnce bool // see knowOnce
 }
 
 // GrantResult is the answer to a grant that was issued, now or earlier.

@@ -370,7 +370,14 @@ func (b *Batch) answerHold(c *Call, row *HoldRow, first int, draws [][]Draw, met
 		item.Cap = b.capOf(own, row.Subject)
 		item.Held, item.Draws, item.Remaining, item.Limit, item.ResetAt = row.heldUnits(lines, i), draws[i], p.Remaining, p.Limit, p.ResetAt
 	}
-	entry.Detail = mustJSON(holdDetail{Hold: row.ID, Answer: mustJSON(result), Overflow: overflowOf(entry)})
+	detail := holdDetail{Hold: row.ID, Answer: mustJSON(result), Overflow: overflowOf(entry)}
+	if entry.Kind == EntryRelease {
+		var released holdDetail
+		if json.Unmarshal(entry.Detail, &released) == nil {
+			detail.From, detail.Policy = released.From, released.Policy
+		}
+	}
+	entry.Detail = mustJSON(detail)
 	c.Answer = result
 }
 

@@ -353,22 +353,29 @@ func (b *Book) giveBack(j *[]Entry, h *HoldLine, n int64, policy ReturnPolicy, i
 	if policy == ReturnRegrant {
 		regrant = derivedID(prefixRegrant, fmt.Sprint("hold/", h.HoldID, "/", h.Line, "/", h.Returned))
 	}
-	to := b.restore(h.Grant, h.Source, n, policy, regrant, due)
-	e := Entry{Kind: EntryRelease, OperationID: id, Line: 1, Grant: to.grant, Source: to.source, Amount: n, Item: h.Item}
-	if j != nil {
-		detail := holdDetail{Hold: h.HoldID}
-		if to.policy != "" {
-			detail.From, detail.Policy = h.Grant, to.policy
+	r := restored{grant: h.Grant, source: h.Source, units: n, policy: policy, newID: regrant}
+	if g := b.grant(h.Grant); g != nil {
+		r.drawn = g.lastInstant()
+	}
+	line := int32(1)
+	for _, to := range b.restore(r, due, now) {
+		e := Entry{Kind: EntryRelease, OperationID: id, Line: line, Grant: to.grant, Source: to.source, Amount: to.units, Item: h.Item}
+		if j != nil {
+			detail := holdDetail{Hold: h.HoldID}
+			if to.policy != "" {
+				detail.From, detail.Policy = h.Grant, to.policy
+			}
+			e.Detail = mustJSON(detail)
 		}
-		e.Detail = mustJSON(detail)
-	}
-	if id != "" {
-		e.EffectiveAt = due
-	}
-	b.enter(j, now, e)
-	if to.policy == ReturnForfeit {
-		e.Kind, e.Line = EntryExpire, 2
+		if id != "" {
+			e.EffectiveAt = due
+		}
 		b.enter(j, now, e)
+		b.payShort(j, now, &to, e)
+		if line += 2; to.policy == ReturnForfeit {
+			e.Kind, e.Line = EntryExpire, e.Line+1
+			b.enter(j, now, e)
+		}
 	}
 }
 

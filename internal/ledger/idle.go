@@ -53,14 +53,20 @@ func (a *Allowance) passAll(s idleState, n int) (after idleState, paid int64) {
 	return s, paid
 }
 
+// payingMax is the number of periods of a run that may pay overage, each with entries of its own.
+const payingMax = 1000
+
 // fitting returns how many of n idle periods under terms a, the first of which begins in state s, can be one run. room
 // is the number of units that the plan's grants may have together. The run must fit as a whole as well, because it
-// enters everything that its periods pay at once.
+// grants everything that its periods pay at once.
 func (a *Allowance) fitting(s idleState, n int, room int64) int {
-	most := room - s.left // what the periods may pay together
+	most, paying := room-s.left, 0 // what the periods may pay together, and how many of them pay
 	for i := range n {
 		next, paid := a.pass(s)
-		if most -= paid; a.Amount+s.rollover > room || most < 0 {
+		if paid > 0 {
+			paying++
+		}
+		if most -= paid; a.Amount+s.rollover > room || most < 0 || paying > payingMax {
 			return i
 		}
 		if next == s {
@@ -76,7 +82,7 @@ func (a *Allowance) fitting(s idleState, n int, room int64) int {
 func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
 	t, at := o.terms, b.End
 	switch {
-	case t.once(), o.how != endsInTime, o.carried != 0, b.SpanEnd.After(at), t.share(t.Allowance.Amount, at, o.period) != t.Allowance.Amount:
+	case t.once(), o.cut, !o.from.IsZero(), o.worth != t.Allowance.Amount:
 		return 0, at // the first period of the run would differ from the others
 	case b.Seq == 0 && (t.Allowance.Amount > 0 || o.rollover != nil || t.Allowance.rolls()):
 		return 0, at // the first grant of a balance always has an entry: Unknown depends on it
@@ -149,10 +155,18 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	s := o.idleState()
 	after, paid := t.Allowance.passAll(s, n)
 	b.Start, b.End = at, end
-	b.Plan, b.PlanVersion, b.Terms = t.plan, t.version, &t.Allowance
+	b.Plan, b.PlanVersion, b.Terms, b.TermsAt = t.plan, t.version, &t.Allowance, period.Later(b.TermsAt, t.since)
 	r := runEntries{book: b, j: j, id: systemID("idle", b.BalanceKey, instantID(at)), now: now}
-	r.payOverage(s.owing, paid, after.owing, at, end)
-	next := &opening{terms: t, period: p, owing: after.owing}
+	r.enter(EntryOwe, nil, SourceOverage, s.owing, at)
+	r.enter(EntryGrant, nil, SourceAllowance, paid, end)
+	if err := r.payOverage(t, s, n, at); err != nil {
+		return nil, err
+	}
+	if forgiven := s.owing - paid - after.owing; forgiven > 0 {
+		r.enter(EntryForgive, nil, SourceOverage, forgiven, end)
+		b.ForgivenSeq = b.Seq
+	}
+	next := &opening{terms: t, period: p, worth: t.Allowance.Amount, owing: after.owing}
 	if next.rollover = r.rollOver(o.rollover, after, at, p); next.rollover != nil {
 		b.addGrant(next.rollover)
 	}
@@ -167,7 +181,8 @@ func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*ope
 	return next, nil
 }
 
-// runEntries writes the entries of a run of idle periods. They record only the changes by the run as a whole.
+// runEntries writes the entries of a run of idle periods. They record the changes by the run as a whole, and what each
+// period paid: a change of the interval counts what allowances paid since an instant inside the run.
 type runEntries struct {
 	book *Book
 	j    *[]Entry
@@ -189,17 +204,26 @@ func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount i
 	r.book.enter(r.j, r.now, e)
 }
 
-// payOverage writes entries for three amounts. These are the overage that the run owed at its start, the part that
-// its allowances and rollovers paid, and the part that was forgiven. The grants that paid began and ended within the
-// run, so they have no rows.
-func (r *runEntries) payOverage(owing, paid, left int64, at, end time.Time) {
-	r.enter(EntryOwe, nil, SourceOverage, owing, at)
-	r.enter(EntryGrant, nil, SourceAllowance, paid, end)
-	r.enter(EntryPayOwed, nil, SourceAllowance, paid, end)
-	if forgiven := owing - paid - left; forgiven > 0 {
-		r.enter(EntryForgive, nil, SourceOverage, forgiven, end)
-		r.book.ForgivenSeq = r.book.Seq
+// payOverage writes what each of the n periods paid, the first of which began at the instant `at` in state s. The
+// allowances and rollovers that paid began and ended within the run, so they have no rows.
+func (r *runEntries) payOverage(t *Terms, s idleState, n int, at time.Time) error {
+	for i := range n {
+		next, paid := t.Allowance.pass(s)
+		if paid > 0 {
+			p, err := t.schedule().Nth(at, i)
+			if err != nil {
+				return err
+			}
+			first := min(paid, t.Allowance.Amount)
+			r.enter(EntryPayOwed, nil, SourceAllowance, first, p.Start)
+			r.enter(EntryPayOwed, nil, SourceRollover, paid-first, p.Start)
+		}
+		if next == s {
+			break
+		}
+		s = next
 	}
+	return nil
 }
 
 // rollOver replaces `from`, the rollover grant with which the run began, with the rollover grant of the period p after

@@ -117,7 +117,7 @@ func (r *IdleRun) derive(p period.Period, s idleState) (*IdlePeriod, error) {
 		UpdatedAt: p.Start, RollAt: period.Forever,
 	})
 	b.Timeline, b.loaded = Timeline{r.terms}, true
-	o := &opening{terms: &r.terms, period: p, owing: s.owing}
+	o := &opening{terms: &r.terms, period: p, worth: r.terms.Allowance.Amount, owing: s.owing}
 	if s.rollover > 0 {
 		o.rollover = b.newRollover(s.rollover, p.Start, p.End, p.Start)
 		o.rollover.Remaining = s.left

@@ -42,3 +42,44 @@ func TestIdleRun_Follows_EachOpensWithClosingBefore(t *testing.T) {
 		}
 	}
 }
+
+// Idle periods that pay overage of earlier periods write each payment with the instant and the payer, at most 1,000 in
+// a run. A change of the interval counts the payments of allowances since an instant inside the run.
+func TestIdleRun_PaysOverage_EachPeriodWritesItsPayment(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	k := BalanceKey{Tenant: "t", Meter: "m"}
+	plans := map[string][]PlanVersion{"p": {{Version: 1, CreatedAt: at, Allowances: map[string]Allowance{
+		"m": {
+			Amount: 1, Every: period.Hour, Anchor: period.Tenant, RolloverMin: new(int64(2)),
+			OverageAllowed: true, OveragePreserved: true,
+		},
+	}}}}
+	b := NewBook(BalanceRow{
+		BalanceKey: k, Sums: Sums{Overage: 5000}, Seq: 1, Plan: "p", PlanVersion: 1, Allowance: 1, Renews: true,
+		Entitled: 1, Start: at, End: at.Add(time.Hour), AllowanceAt: at, TermsAt: at, UpdatedAt: at,
+		NextEvent: at.Add(time.Hour), RollAt: at.Add(time.Hour),
+	})
+	b.Timeline = NewTimeline(k, []TenantTerms{{Since: at, Plan: "p", AnchorAt: at, Zone: time.UTC}}, plans)
+	b.Terms = &b.Timeline[0].Allowance
+	b.LoadGrants(nil, nil)
+	batch := NewBatch()
+	batch.Now, batch.Books[k] = at.Add(1900*time.Hour+time.Minute), b
+	next := batch.Decide(nil)
+	require.True(t, next.Done() && b.Broken == nil, "%+v, %v", next, b.Broken)
+	paid, runs, seen := map[Source]int64{}, map[string]int{}, map[time.Time]int64{}
+	for _, e := range batch.journal {
+		if e.Kind == EntryPayOwed {
+			paid[e.Source], seen[e.EffectiveAt] = paid[e.Source]+e.Amount, seen[e.EffectiveAt]+e.Amount
+			runs[e.OperationID]++
+		}
+	}
+	assert.Equal(t, map[Source]int64{SourceAllowance: 1667, SourceRollover: 3333}, paid)
+	for when, n := range seen {
+		assert.LessOrEqual(t, n, int64(3), "paid at %s", when)
+	}
+	for id, lines := range runs {
+		assert.LessOrEqual(t, lines, 2*payingMax, id)
+	}
+	assert.Zero(t, b.Overage)
+}

@@ -76,8 +76,8 @@ func (b *Book) payers(n int64) []Draw {
 // refundOverage takes back n units of the overage entry e. If e is of the open period, the overage of that period
 // decreases. If e is of an earlier period, the overage that is still owed decreases first. Then units return to the
 // open period's grants, up to the units that these grants paid. Grants of earlier periods may have paid as well, but
-// they have ended: their units are issued anew only if the refund requests it. A refund of forgiven overage moves no
-// units.
+// they have ended: their units are issued anew only if the refund requests it, or return to the open allowance as far as
+// they had been taken off it. A refund of forgiven overage moves no units.
 func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *RefundItem) {
 	detail := mustJSON(r.detailOf(e))
 	enter := func(kind EntryKind, amount int64) {
@@ -94,6 +94,9 @@ func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *Ref
 		enter(EntryRefundOverage, n)
 		return
 	case e.Seq <= book.ForgivenSeq:
+		if !e.CreatedAt.Before(book.CarriedFrom) {
+			book.OverageBefore = max(0, book.OverageBefore-n)
+		}
 		enter(EntryRefundClosed, n)
 		return
 	}
@@ -103,10 +106,16 @@ func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *Ref
 	for _, part := range book.payers(paid) {
 		r.giveBack(b, book, Entry{Kind: EntryRefundPaid, Grant: part.Grant, Source: part.Source, Item: e.Item}, e, part.Amount, out)
 	}
-	switch ended := n - owed - paid; {
-	case ended > 0 && r.Return == ReturnRegrant:
-		r.giveBack(b, book, Entry{Kind: EntryRefund, Source: SourceAllowance, Item: e.Item}, e, ended, out)
-	default:
-		enter(EntryRefundClosed, ended)
+	ended := n - owed - paid
+	back := ended
+	if r.Return != ReturnRegrant {
+		back = min(ended, book.carriedSince(e.CreatedAt, b.Now))
 	}
+	if back > 0 {
+		r.giveBack(b, book, Entry{Kind: EntryRefund, Source: SourceAllowance, Item: e.Item}, e, back, out)
+	}
+	closed := r.detailOf(e)
+	closed.Paid = true
+	detail = mustJSON(closed)
+	enter(EntryRefundClosed, ended-back)
 }

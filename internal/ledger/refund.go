@@ -53,6 +53,7 @@ type refundDetail struct {
 	Line     int32           `json:"refund_line"`            // refunded entry's line; 0 in first entries of old refunds
 	From     string          `json:"from,omitempty"`
 	Policy   ReturnPolicy    `json:"policy,omitempty"`
+	Paid     bool            `json:"paid,omitempty"`         // an allowance or a rollover of a closed period had paid the overage
 	Units    int64           `json:"refund_units,omitempty"` // item's refunded units, if the price is no whole number
 	Reason   string          `json:"reason,omitempty"`
 	Answer   json.RawMessage `json:"answer,omitempty"`
@@ -402,22 +403,30 @@ func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64
 // giveBack gives n units of the refunded entry `of` back to the grant that e names, and writes e. If that grant has
 // ended, r.Return decides where the units go.
 func (r *Refund) giveBack(b *Batch, book *Book, e Entry, of *Entry, n int64, out *RefundItem) {
-	d := r.detailOf(of)
-	to := book.restore(e.Grant, e.Source, n, r.Return, r.regrantID(of.Line, payerOf(&e)), b.Now)
-	if to.policy != "" {
-		d.From, d.Policy = e.Grant, to.policy
+	drawn := of.CreatedAt
+	if g := book.grant(e.Grant); g != nil && of.Kind == EntryCapture && !drawn.Before(book.Start) {
+		drawn = g.lastInstant() // it was held when the period began
 	}
-	e.Grant, e.Source, e.Amount, e.Detail = to.grant, to.source, n, mustJSON(d)
-	b.enter(book, e)
-	if to.policy == ReturnForfeit {
-		e.Kind = EntryExpire
-		b.enter(book, e)
-	}
-	if out != nil {
-		if to.policy == ReturnForfeit {
-			out.Forfeited += n
+	for _, to := range book.restore(restored{
+		grant: e.Grant, source: e.Source, units: n, policy: r.Return, newID: r.regrantID(of.Line, payerOf(&e)), drawn: drawn,
+	}, b.Now, b.Now) {
+		part, d := e, r.detailOf(of)
+		if to.policy != "" {
+			d.From, d.Policy = e.Grant, to.policy
 		}
-		out.Draws = append(out.Draws, Draw{Grant: to.grant, Source: to.source, Meter: book.Meter, Amount: n})
+		part.Grant, part.Source, part.Amount, part.Detail = to.grant, to.source, to.units, mustJSON(d)
+		b.enter(book, part)
+		book.payShort(&b.journal, b.Now, &to, part)
+		if to.policy == ReturnForfeit {
+			part.Kind = EntryExpire
+			b.enter(book, part)
+		}
+		if out != nil {
+			if to.policy == ReturnForfeit {
+				out.Forfeited += to.units
+			}
+			out.Draws = append(out.Draws, Draw{Grant: to.grant, Source: to.source, Meter: book.Meter, Amount: to.units})
+		}
 	}
 }
 

@@ -114,14 +114,24 @@ func (b *Batch) waitAlone(op Operation, s *shortage, end time.Time) (wait, error
 // futureOf returns the present of an operation, from which its future begins.
 func (b *Batch) futureOf(op Operation, only int) (*future, error) {
 	f := &future{now: b, op: op, only: only, books: map[BalanceKey]*Book{}, at: b.Now}
-	demand := op.Demand(&b.Located)
-	for _, d := range demand {
-		if book := b.Books[d.BalanceKey]; book != nil {
+	needs := map[BalanceKey]bool{}
+	for _, d := range op.Demand(&b.Located) {
+		needs[d.BalanceKey] = true
+	}
+	var named Targets
+	op.Targets(&named)
+	for _, h := range named.Holds { // the same batch may have made the hold
+		for _, l := range b.heldLines(h) {
+			needs[l.BalanceKey] = true
+		}
+	}
+	for k := range needs {
+		if book := b.Books[k]; book != nil {
 			f.at = period.Later(f.at, book.UpdatedAt)
 		}
 	}
-	for _, d := range demand {
-		if err := f.add(d.BalanceKey); err != nil {
+	for k := range needs {
+		if err := f.add(k); err != nil {
 			return nil, err
 		}
 	}
@@ -149,7 +159,8 @@ func (b *Book) skipTo(until time.Time) error {
 	if b.Broken != nil {
 		return b.Broken
 	}
-	for b.cutOpenPeriod(); !b.NextEvent.After(until); b.cutOpenPeriod() {
+	b.knowOnce()
+	for b.due(until) {
 		next := b.End
 		for _, g := range b.Grants {
 			switch g.Status {
@@ -160,7 +171,18 @@ func (b *Book) skipTo(until time.Time) error {
 			case GrantExhausted, GrantExpired, GrantVoided:
 			}
 		}
-		if err := b.step(period.Earlier(next, until), until, until, nil); err != nil {
+		next = period.Earlier(next, until)
+		t, at := b.nextChange()
+		if t != nil && at.Before(next) {
+			next = at // the holds that end before the change end first
+		}
+		var err error
+		if t != nil && !at.After(next) && b.NextEvent.After(next) {
+			err = b.change(t, at, until, until, nil)
+		} else {
+			err = b.step(next, until, until, nil)
+		}
+		if err != nil {
 			return err
 		}
 		b.Closed, b.ended = nil, nil
@@ -297,6 +319,7 @@ func (f *future) horizon(lacks []shortage) time.Time {
 		for _, g := range book.gains(nil, func(n int64) int64 { return n }) {
 			end = period.Later(end, g.at)
 		}
+		end = period.Later(end, book.Timeline[len(book.Timeline)-1].since)
 	}
 	return end
 }
@@ -308,6 +331,9 @@ func (f *future) enough(s *shortage) time.Time {
 	var gains []gain
 	for k, book := range f.books {
 		gains = append(gains, gain{book.End, MaxAmount}) // also the terms may change then
+		if t, at := book.nextChange(); t != nil {
+			gains = append(gains, gain{at, MaxAmount})
+		}
 		switch slices.Index(s.from, k) {
 		case 0:
 			gains = book.gains(gains, func(n int64) int64 { return n })

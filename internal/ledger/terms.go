@@ -2,8 +2,7 @@ package ledger
 
 import (
 	"fmt"
-	"math/bits"
-	"reflect"
+	"maps"
 	"slices"
 	"time"
 
@@ -62,9 +61,10 @@ type TenantTerms struct {
 	Plan     string
 	AnchorAt time.Time
 	Zone     *time.Location
-	Now      bool // the change ends the affected open periods at once
-	Prorate  bool // with Now: the period that the change opens gets only its share of the allowance
-	Reset    bool // with Now: use of earlier allowances does not reduce the new allowance
+	Now      bool // the terms change open periods; other terms wait for the ends of the periods
+	Prorate  bool // with Now: each amount of an allowance counts for the time in which it is in force
+	Reset    bool // with Now: the whole allowance is given anew, and the rest of the old one expires
+	Add      bool // with Now: the whole allowance is given anew, and the rest of the old one stays until it ends
 	// Overrides are amounts by meter for this tenant alone. Each amount replaces the amount of the plan's allowance.
 	Overrides map[string]int64
 }
@@ -89,6 +89,7 @@ type Terms struct {
 	now       bool
 	prorate   bool
 	reset     bool
+	add       bool
 	granted   bool // earlier terms have granted the once-only allowance of this plan
 }
 
@@ -147,7 +148,11 @@ func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVer
 				break
 			}
 			t := termsOf(k, &h, &versions[j])
-			t.since, t.now, t.prorate, t.reset = since, h.Now && j == first, h.Prorate && j == first, h.Reset && j == first
+			t.since, t.now = since, h.Now && j == first
+			t.prorate = t.now && h.Prorate
+			if t.now && (i == 0 || h.concerns(&history[i-1], k.Meter)) {
+				t.reset, t.add = h.Reset, h.Add
+			}
 			tl = append(tl, t)
 		}
 	}
@@ -155,8 +160,19 @@ func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVer
 	return tl
 }
 
-// termsOf returns the terms that h and version v of its plan define. It does not set since, now, prorate, reset and
-// granted.
+// concerns reports whether h gives the allowance of a meter anew if it gives allowances anew. A change that names other
+// meters only does not.
+func (h *TenantTerms) concerns(before *TenantTerms, meter string) bool {
+	if h.Plan != before.Plan || maps.Equal(h.Overrides, before.Overrides) {
+		return true
+	}
+	own, has := h.Overrides[meter]
+	was, had := before.Overrides[meter]
+	return has != had || own != was
+}
+
+// termsOf returns the terms that h and version v of its plan define. It does not set since, now, prorate, reset,
+// add and granted.
 func termsOf(k BalanceKey, h *TenantTerms, v *PlanVersion) Terms {
 	allow, ok := v.Allowances[k.Meter]
 	if amount, own := h.Overrides[k.Meter]; own {
@@ -181,7 +197,7 @@ func (tl Timeline) markGranted() {
 		return
 	}
 	seen := map[string]bool{}
-	tl.eachOpening(func(t *Terms) {
+	tl.eachOpening(func(t *Terms, _, _ time.Time) {
 		if t.grantsOnce() {
 			t.granted, seen[t.plan] = seen[t.plan], true
 		}
@@ -191,35 +207,101 @@ func (tl Timeline) markGranted() {
 // grantsOnce reports whether the terms have a once-only allowance.
 func (t *Terms) grantsOnce() bool { return t.Grants && t.once() && t.Allowance.Amount > 0 }
 
-// eachOpening calls visit for all terms under which a period begins, oldest first.
-func (tl Timeline) eachOpening(visit func(*Terms)) {
-	var open *Terms // terms under which the open period began
-	var end time.Time
+// eachOpening calls visit for all terms under which a period begins or that change an open period, oldest first, and for
+// the instants at which they take effect. began is when the period began that is open then.
+func (tl Timeline) eachOpening(visit func(t *Terms, at, began time.Time)) {
+	var open *Terms          // terms of the open period
+	var began, end time.Time // its beginning, at the latest, and its end; a zero end is not computed
 	for i := range tl {
 		t, until := &tl[i], period.Forever
 		if i+1 < len(tl) {
 			until = tl[i+1].since
 		}
-		switch {
-		case open == nil:
-		case open.once():
-			if !endsEndless(open.Grants, open.plan, t) && !(t.now && t.replaces(open)) {
-				continue
+		changes := open == nil || t.actsOn(open.kind())
+		if open != nil && !open.once() && end.Before(t.since) { // the open period and all periods before it began under earlier terms
+			p, err := open.Containing(t.since)
+			if end = p.End; err != nil || p.Start.Equal(t.since) {
+				end = t.since
 			}
-		default:
-			if end.Before(t.since) { // the open period and all periods before it began under earlier terms
-				p, err := open.Containing(t.since)
-				if end = p.End; err != nil || p.Start.Equal(t.since) {
-					end = t.since
-				}
-			}
-			if !end.Before(until) && !(t.now && t.replaces(open)) {
-				continue
-			}
+			began = period.Later(began, p.Start)
 		}
-		visit(t)
-		open, end = t, time.Time{}
+		turns := open == nil || t.kind() != open.kind()
+		opens := turns || !open.once() && end.Before(until)
+		if !changes && (open.once() || !end.Before(until)) {
+			continue
+		}
+		at := end
+		if changes {
+			at = t.since
+		}
+		visit(t, at, began)
+		switch {
+		case open != nil && turns:
+			began, end = at, time.Time{}
+		case opens: // the first period may have begun before its terms
+			began, end = end, time.Time{}
+		}
+		open = t
 	}
+}
+
+// fate says what became of an allowance.
+type fate int
+
+const (
+	untouched fate = iota // it ends at its own end
+	kept                  // a change let it stay beside a new allowance: no later change touches it
+	ended                 // a reset or a change of the interval ended it
+)
+
+// fateOf returns what the first change after an allowance took effect made of it. Changes after those of the instant
+// `acted` are to come.
+func (tl Timeline) fateOf(g *OpenGrant, acted time.Time) (f fate) {
+	var open *Terms
+	tl.eachOpening(func(t *Terms, at, began time.Time) {
+		before := open
+		if open = t; before == nil || f != untouched || !at.After(g.EffectiveAt) || t.since.After(acted) {
+			return
+		}
+		switch {
+		case g.once():
+			if t.kind() == period.Once && t.reset && t.plan == tl.At(g.EffectiveAt).plan {
+				f = ended
+			}
+		case t.add && g.EffectiveAt.Before(began): // its period had ended
+		case t.add:
+			f = kept
+		case t.reset, t.kind() != before.kind():
+			f = ended
+		}
+	})
+	return f
+}
+
+// apart returns the times in which allowances took effect whose use reduces no other allowance: of once-only allowances,
+// and of those that a change let stay beside a new one. Changes after those of the instant `acted` are to come.
+func (tl Timeline) apart(acted time.Time) (from, until []time.Time) {
+	var open *Terms
+	begin := time.Time{}
+	tl.eachOpening(func(t *Terms, at, began time.Time) {
+		if open != nil && t.since.After(acted) {
+			return
+		}
+		if before := open; before != nil && (t.add || t.reset || t.kind() != before.kind()) {
+			if t.add || before.once() {
+				if !before.once() {
+					begin = period.Later(begin, began)
+				}
+				from, until = append(from, begin), append(until, at)
+			}
+			begin = at
+		}
+		open = t
+	})
+	if open != nil && open.once() {
+		from, until = append(from, begin), append(until, period.Forever)
+	}
+	return from, until
 }
 
 // At returns the terms in force at t, nil if the timeline is empty.
@@ -234,74 +316,12 @@ func (tl Timeline) At(t time.Time) *Terms {
 	return &tl[max(0, i-1)]
 }
 
-// changes reports whether t differs, for the meter of b, from the terms under which the open period of b was opened.
-func (tl Timeline) changes(b *BalanceRow, t *Terms) bool {
-	if t.Grants != (b.Plan != "") {
-		return true
-	}
-	return t.Grants && (t.plan != b.Plan || t.Allowance.Amount != b.Allowance || t.differs(tl.At(b.Start)))
-}
-
 // opened reports whether the open period of b was opened with the plan and the allowance of t.
 func (t *Terms) opened(b *BalanceRow) bool {
 	if !t.Grants {
 		return b.Plan == ""
 	}
 	return t.plan == b.Plan && t.Allowance.Amount == b.Allowance
-}
-
-// differs reports whether t has another allowance or schedule than the earlier terms.
-func (t *Terms) differs(was *Terms) bool {
-	a, b := t.Allowance, was.Allowance
-	a.AlertAt, b.AlertAt = nil, nil
-	return !reflect.DeepEqual(a, b) || !t.once() && !t.meets(was)
-}
-
-// replaces reports whether t, which applies at once, ends a period that began under the earlier terms.
-func (t *Terms) replaces(was *Terms) bool {
-	return t.Grants != was.Grants || t.Grants && (t.plan != was.plan || t.differs(was))
-}
-
-// meets reports whether the periods of t and of the earlier terms would begin at the same instants if both had the
-// same interval.
-func (t *Terms) meets(was *Terms) bool {
-	return t.Zone.String() == was.Zone.String() && (t.Allowance.Anchor != period.Tenant || t.anchorAt.Equal(was.anchorAt))
-}
-
-// endsEndless reports whether t ends a period that has no end and began under the given plan. t ends it if another
-// plan applies, if the plan gains or loses the meter, or if the allowance is no longer once-only. For a period
-// without the meter, only a gain counts.
-func endsEndless(grants bool, plan string, t *Terms) bool {
-	if !grants {
-		return t.Grants
-	}
-	return t.plan != plan || !t.Grants || t.Allowance.Every != period.Once
-}
-
-// endsPeriod returns the first instant at which terms end the period of b before its own end, and false if no terms
-// end it. A change that applies at once ends the period. Some other changes end a period that has no end of its own:
-// see endsEndless. All other changes wait for the end of the period.
-//
-// A change that applies at once also ends a period that began after the change under other terms. Then the change was
-// committed after that period was opened.
-func (tl Timeline) endsPeriod(b *BalanceRow) (time.Time, bool) {
-	if t := tl.At(b.Start); t != nil && t.now && !t.opened(b) {
-		return t.since, true
-	}
-	for i := range tl {
-		t := &tl[i]
-		if !t.since.After(b.Start) {
-			continue
-		}
-		if !t.since.Before(b.End) {
-			break
-		}
-		endless := !b.End.Before(period.Forever)
-		if endless && endsEndless(b.Plan != "", b.Plan, t) || t.now && tl.changes(b, t) {
-			return t.since, true
-		}
-	}
-	return time.Time{}, false
 }
 
 // AllowanceOf returns the allowance of a plan version for a balance, nil when that version lacks the meter. It looks
@@ -332,8 +352,5 @@ func (t *Terms) share(amount int64, at time.Time, p period.Period) int64 {
 	if !t.prorate || !t.now || p.Endless() || !at.After(p.Start) || t.since.Before(p.Start) {
 		return amount
 	}
-	rest, whole := uint64(p.End.Sub(at).Microseconds()), uint64(p.End.Sub(p.Start).Microseconds())
-	hi, lo := bits.Mul64(uint64(amount), rest)
-	share, _ := bits.Div64(hi, lo, whole)
-	return int64(share)
+	return part(amount, p.End.Sub(at), p.End.Sub(p.Start))
 }

@@ -114,6 +114,51 @@ func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
 	must(t, env, "verify", "--full")
 }
 
+// A plan changes at once while both versions run. The old version ends periods at such a change. It must not end the
+// period that the new version has amended: the use would count against the wrong allowance.
+func TestUpgrade_PlanChangesWhileBothRun_PeriodGoesOn(t *testing.T) {
+	t.Parallel()
+	program := previousProgram(t)
+	super := testenv.Postgres(t)
+	env := serviceEnv(t, testenv.AsService(super))
+	execSQL(t, super, "UPDATE signing_keys SET unsigned_until = now() + interval '1 day'") // as if tenants existed
+	old, in := serveBy(t, program, env), serve(t, env)
+	old.do(t, http.StatusCreated, "PUT", "/v1/meters/calls", "", object{"unit": "call"})
+	for plan, amount := range map[string]int{"small": 100, "large": 500} {
+		old.do(t, http.StatusCreated, "PUT", "/v1/plans/"+plan, "", object{"allowances": []object{{"meter": "calls", "amount": amount, "every": "year", "anchor": "calendar"}}})
+	}
+	old.do(t, http.StatusCreated, "PUT", "/v1/tenants/both", "", object{"plan": "small"})
+	used := int64(0)
+	debit := func(by *instance, key string, amount int64) {
+		used += amount
+		by.do(t, http.StatusOK, "POST", "/v1/debits", key, debitOf("both", "calls", amount))
+	}
+	same := func(allowance int64) {
+		t.Helper()
+		for name, by := range map[string]*instance{"old": old, "new": in} {
+			b := by.balance(t, "both", "calls")
+			assert.True(t, b.Remaining == max(0, allowance-used) && b.Used == used, "%s: %d of %d are used: %+v", name, used, allowance, b)
+		}
+	}
+	change := func(plan string) {
+		in.do(t, http.StatusOK, "PATCH", "/v1/tenants/both", "", object{"plan": plan, "apply": "now"})
+	}
+	debit(old, "a", 30)
+	same(100)
+	change("large")
+	debit(in, "b", 1)
+	debit(old, "c", 20)
+	debit(in, "d", 150)
+	debit(old, "e", 20)
+	same(500)
+	change("small")
+	for i, by := range []*instance{in, old} { // the old version does not know the change until the new one has written it
+		by.do(t, http.StatusTooManyRequests, "POST", "/v1/debits", fmt.Sprint("refused-", i), debitOf("both", "calls", 1))
+	}
+	same(100)
+	must(t, env, "verify", "--full")
+}
+
 // fillForSnapshot creates the data that sameAsInSnapshot expects. If now is false, it creates the operations of two
 // months ago, otherwise the operations of today.
 func (in *instance) fillForSnapshot(t *testing.T, now bool) {

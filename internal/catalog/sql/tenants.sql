@@ -88,7 +88,7 @@ RETURNING metadata, version, updated_at;
 -- Stores new terms of a locked tenant. They are effective at $10, the present instant. If $10 is not later than the
 -- previous terms, because a clock was set back, they are effective a microsecond after the previous terms. If $6 is
 -- true, the terms apply at once.
-INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overrides, initial, immediate, prorate, reason, usage)
+INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overrides, initial, at_once, prorate, reason, usage)
 SELECT $1, greatest($10::timestamptz,
                     (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t WHERE t.tenant_id = $1)),
        $2, $3, $4, $5, false, $6, $7, $8, $9;
@@ -96,7 +96,7 @@ SELECT $1, greatest($10::timestamptz,
 -- name: SelectTerms
 -- At most $3 terms of tenant $1 that are effective after the instant $2, in order. If $2 is null, the list begins
 -- with the first terms.
-SELECT effective_at, plan, anchor, timezone, overrides, initial OR immediate, prorate, usage, coalesce(reason, '')
+SELECT effective_at, plan, anchor, timezone, overrides, initial OR immediate OR at_once, prorate, usage, coalesce(reason, '')
 FROM tenant_terms
 WHERE tenant_id = $1 AND ($2::timestamptz IS NULL OR effective_at > $2)
 ORDER BY effective_at
@@ -105,7 +105,7 @@ LIMIT $3;
 -- name: TermsWait
 -- Reports whether a change of the locked tenant $1 waits for its next periods. This is so if its newest terms do not
 -- apply at once, or if their plan has a newer version.
-SELECT NOT t.immediate AND NOT t.initial
+SELECT NOT (t.immediate OR t.at_once OR t.initial)
        OR EXISTS (SELECT 1 FROM plans p WHERE p.plan = t.plan AND p.created_at > t.effective_at)
 FROM tenant_terms t
 WHERE t.tenant_id = $1

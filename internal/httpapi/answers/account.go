@@ -141,6 +141,7 @@ func AppendStatementCSV(b []byte, s *history.Statement) ([]byte, error) {
 	}{
 		{"opening", s.Opening},
 		{"granted", s.Granted},
+		{"amended", s.Amended},
 		{"refunded", s.Refunded},
 		{"used", s.Used},
 		{"expired", s.Expired},
@@ -171,7 +172,7 @@ func Statement(s *history.Statement) client.Statement {
 	return client.Statement{
 		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
 		Period: client.BalancePeriod{Start: TimeOrNull(s.Start), End: TimeOrNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
-		Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
+		Amended: s.Amended, Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
 		Closing: s.Closing, AsOf: s.AsOf.UTC(),
 		Lines: Map(s.Lines, func(l *history.StatementLine) client.StatementLine {
 			return client.StatementLine{Kind: client.EntryKind(l.Kind), Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}

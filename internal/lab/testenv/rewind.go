@@ -9,7 +9,7 @@ func Rewind(condition string) []string {
 	return []string{
 		`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval, ` +
 			unlessForever("period_end") + `, ` + unlessForever("next_event_at") + `, ` + unlessForever("roll_at") + `,
-			span_end = CASE WHEN span_end > 'epoch' THEN span_end - $2::interval ELSE span_end END
+			` + unlessEpoch("span_end") + `, ` + unlessEpoch("carried_from") + `, ` + unlessEpoch("allowance_at") + `, ` + unlessEpoch("terms_at") + `
 			WHERE period_start > 'epoch' AND ` + condition,
 		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval,
 			closed_at = closed_at - $2::interval, terms_at = terms_at - $2::interval WHERE ` + condition,
@@ -27,6 +27,11 @@ func Rewind(condition string) []string {
 // unlessForever returns an assignment that moves a column by $2. It keeps values that mean "no end".
 func unlessForever(column string) string {
 	return fmt.Sprintf("%[1]s = CASE WHEN %[1]s < '9999-01-01' THEN %[1]s - $2::interval ELSE %[1]s END", column)
+}
+
+// unlessEpoch returns an assignment that moves a column by $2. It keeps values that mean "none".
+func unlessEpoch(column string) string {
+	return fmt.Sprintf("%[1]s = CASE WHEN %[1]s > 'epoch' THEN %[1]s - $2::interval ELSE %[1]s END", column)
 }
 
 // RewindHolds is like Rewind, for the ends of holds. The caller must execute RewoundHolds afterwards.

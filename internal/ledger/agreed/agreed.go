@@ -49,7 +49,7 @@ func (r *Terms) scanHistory(rows pgx.Rows) error {
 	var overrides []byte
 	var t ledger.TenantTerms
 	_, err := pgx.ForEachRow(rows, []any{
-		&tenant, &t.Since, &t.Plan, &t.AnchorAt, &zone, &t.Now, &t.Prorate, &t.Reset, &overrides,
+		&tenant, &t.Since, &t.Plan, &t.AnchorAt, &zone, &t.Now, &t.Prorate, &t.Reset, &t.Add, &overrides,
 	}, func() error {
 		t.Overrides = nil
 		loc, err := period.ParseZone(zone)

@@ -37,16 +37,24 @@ type state struct {
 
 // list returns the sums in the order of state.Period.
 func (p *periodSums) list() []int64 {
-	return []int64{
+	n := []int64{
 		p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage, p.owed, p.paid, p.owing, p.forgiven, p.held, p.lastSeq,
 	}
+	if p.amended != 0 { // earlier versions read a checkpoint without it
+		n = append(n, p.amended)
+	}
+	return n
 }
 
 func periodOf(n []int64) *periodSums {
-	return &periodSums{
+	p := &periodSums{
 		moves: moves{granted: n[0], refunded: n[1], used: n[2], expired: n[3], adjusted: n[4], overage: n[5], owed: n[6], paid: n[7]},
 		owing: n[8], forgiven: n[9], held: n[10], lastSeq: n[11],
 	}
+	if len(n) > 12 {
+		p.amended = n[12]
+	}
+	return p
 }
 
 // journal returns a journal that has all entries up to the checkpoint.
@@ -65,7 +73,7 @@ func (c *checkpoint) journal() *journal {
 
 // valid reports whether the checkpoint's state has the format of this version.
 func (c *checkpoint) valid() bool {
-	return c.State.Version == stateVersion && len(c.State.Period) == 12 && len(c.State.Totals) == overallSums && !slices.Contains(c.State.Totals, nil)
+	return c.State.Version == stateVersion && (len(c.State.Period) == 12 || len(c.State.Period) == 13) && len(c.State.Totals) == overallSums && !slices.Contains(c.State.Totals, nil)
 }
 
 // stateOf returns the state of j. open contains the grants that had not ended; nil keeps all grants.

@@ -82,6 +82,9 @@ func (s *stored) comparePeriods(k Key, j *journal, r *Report) {
 		}
 		seen[p.start.UnixMicro()] = true
 		p.compareSums(k, at, sums, r)
+		if i < len(list)-1 || b.knows() {
+			p.compareAmended(k, at, sums, r)
+		}
 		p.compareRun(k, at, sums, j, r)
 		if i < len(list)-1 {
 			s.compareEnd(k, at, j, list, i, r)
@@ -103,8 +106,16 @@ func (p *period) compareSums(k Key, at string, sums *periodSums, r *Report) {
 	r.equal(k, at+"used", sums.used, p.used)
 	r.equal(k, at+"expired", sums.expired, p.expired)
 	r.equal(k, at+"refunded", sums.refunded, p.refunded)
-	r.equal(k, at+"adjusted", sums.adjusted, p.adjusted)
+	r.equal(k, at+"adjusted with amended", sums.adjusted+sums.amended, p.adjusted)
 	r.equal(k, at+"overage", sums.overage, p.overage)
+}
+
+// compareAmended compares the part of the adjustments that changes of terms made. A closed period may have 0, because
+// an earlier version may have closed it. Such a version enters changes of terms with the adjustments alone.
+func (p *period) compareAmended(k Key, at string, sums *periodSums, r *Report) {
+	if p.closedAt.IsZero() || p.amended != 0 {
+		r.equal(k, at+"amended", sums.amended, p.amended)
+	}
 }
 
 // compareRun compares the opening of a run of idle periods: the overage that was owed, and the rollover into the first
@@ -241,7 +252,7 @@ func (g *grant) compare(k Key, j *journal, b *balance, r *Report) {
 		r.add(k, "source"+of, sums.Source, g.source)
 	}
 	switch sums.Kind {
-	case "grant", "schedule", "rollover_in", "adjust_up":
+	case "grant", "schedule", "rollover_in", "adjust_up", "amend_up":
 		// If a rollover follows a run of idle periods, its entry has the operation id of the run, but its row has the
 		// operation id of a rollover. In older versions, a grant with only a minimum has the operation id of a
 		// rollover.
@@ -252,6 +263,9 @@ func (g *grant) compare(k Key, j *journal, b *balance, r *Report) {
 	}
 	if sums.Facts != nil {
 		g.compareFacts(k, of, sums.Facts, r)
+	}
+	if sums.Begins != 0 && g.effectiveAt.UnixMicro() != sums.Begins {
+		r.add(k, "beginning"+of, instant(sums.Begins), g.effectiveAt.UTC().Format(time.RFC3339Nano))
 	}
 	if g.source == "allowance" || g.source == "rollover" {
 		r.equal(k, "priority"+of, priorityAllowance, int64(g.priority))
@@ -277,6 +291,8 @@ func (g *grant) statuses(b *balance, sums *grantSums, resumed bool) []string {
 	case g.expiresAt.Before(b.nextEvent):
 		return []string{"exhausted", "expired"}
 	case !g.expiresAt.After(b.updatedAt), (g.source == "allowance" || g.source == "rollover") && g.effectiveAt.Before(b.start):
+		return []string{"active", "exhausted", "expired"}
+	case g.source == "allowance" && g.effectiveAt.Before(b.allowanceAt): // a reset may have ended it
 		return []string{"active", "exhausted", "expired"}
 	case sums.Left > 0 || g.held > 0:
 		return []string{"active"}

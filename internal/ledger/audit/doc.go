@@ -21,6 +21,9 @@
 //	A8  The hash chain of a balance's entries equals the chain in its row.
 //	A9  Plan, allowance and end of a period, the end of its allowance, and idle periods follow from terms. The auditor
 //	    knows neither terms nor calendars. Its caller compares these with the ledger's own code: see Options.Terms.
+//	A10 What a balance says about changes inside its open period follows from terms and entries: what the allowance is
+//	    worth and short of, which earlier use counts, and since when. The auditor adds up the entries, its caller
+//	    knows the terms: see Changes.
 //
 // # Checkpoints
 //
@@ -33,7 +36,8 @@
 //	forgave  the entry that last forgave overage
 //	period   the sums of the newest entry's period, in the order of periodSums.list
 //	totals   the sums of all periods: issued, used, refunded, expired, adjusted
-//	grants   grants that had not ended, by id: issued, scheduled, returned, left, topped, voided, and the first entry
+//	grants   grants that had not ended, by id: issued, scheduled, returned, left, topped, voided,
+//	         given, and the first entry
 //	facts    a digest of the balance's row
 //
 // An archived checkpoint (see Pin) replaces entries that were removed. Later passes begin at the balance's newest

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -58,6 +59,7 @@ type grantSums struct {
 	Topped    int64 `json:"topped,omitempty"`    // for a rollover: units issued in the newest period that issued units
 	ToppedIn  int64 `json:"topped_in,omitempty"` // start of that period, microseconds since 1970
 	Voided    bool  `json:"voided,omitempty"`
+	Given     int64 `json:"given,omitempty"` // for an allowance: units that it gave, less those that changes of terms took back
 	maker
 }
 
@@ -67,7 +69,8 @@ type maker struct {
 	Kind      string      `json:"kind"`
 	Operation string      `json:"operation,omitempty"`
 	Facts     *grantFacts `json:"facts,omitempty"`
-	At        int64       `json:"at,omitempty"` // instant of the entry; 0 in checkpoints of earlier versions
+	At        int64       `json:"at,omitempty"`     // instant of the entry; 0 in checkpoints of earlier versions
+	Begins    int64       `json:"begins,omitempty"` // of an allowance, microseconds since 1970; 0: not known
 }
 
 // grantFacts is the part of an entry's detail that describes a grant.
@@ -162,6 +165,7 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 		j.period, j.periodStart = p, e.period
 	}
 	p.granted += m.granted * e.amount
+	p.amended += m.amended * e.amount
 	p.refunded += m.refunded * e.amount
 	p.used += m.used * e.amount
 	p.expired += m.expired * e.amount
@@ -186,7 +190,7 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 
 // opens reports whether an operation is one of those by which a period opens.
 func opens(operation []byte) bool {
-	for _, event := range [...]string{"§allowance/", "§rollover-min/", "§owe/", "§idle/"} {
+	for _, event := range [...]string{"§allowance/", "§once/", "§rollover-min/", "§owe/", "§idle/"} {
 		if bytes.HasPrefix(operation, []byte(event)) {
 			return true
 		}
@@ -208,6 +212,9 @@ func (j *journal) addToGrant(e *entry, m *moves) {
 		}
 		if g.Kind == "refund" || g.Kind == "unsettle" || g.Kind == "release" {
 			g.Returned = e.amount
+			if g.Source == "allowance" {
+				g.Given = e.amount
+			}
 		}
 	}
 	if string(e.source) != g.Source {
@@ -215,8 +222,11 @@ func (j *journal) addToGrant(e *entry, m *moves) {
 	}
 	g.Issued += m.issued * e.amount
 	g.Left += m.left * e.amount
-	if g.Source == "rollover" {
+	switch g.Source {
+	case "rollover":
 		g.roll(e, m)
+	case "allowance":
+		g.Given += (m.granted + m.amended) * e.amount
 	}
 	switch string(e.kind) {
 	case "schedule":
@@ -261,10 +271,12 @@ func (g *grantSums) roll(e *entry, m *moves) {
 func makerOf(e *entry) maker {
 	m := maker{Source: string(e.source), Operation: string(e.operation), At: e.createdAt}
 	switch kind := string(e.kind); kind {
-	case "grant", "schedule", "rollover_in", "adjust_up":
+	case "grant", "schedule", "rollover_in", "adjust_up", "amend_up":
 		m.Kind = kind
 	case "refund", "unsettle", "release":
-		if m.Source == "refund" {
+		// The detail of an operation's first release has its answer in place of the policy.
+		says := bytes.Contains(e.detail, []byte(`"regrant"`)) || kind == "release" && bytes.Contains(e.detail, []byte(`"answer"`))
+		if m.Source == "refund" || m.Source == "allowance" && says {
 			m.Kind = kind
 		}
 	}
@@ -274,10 +286,26 @@ func makerOf(e *entry) maker {
 			m.Facts = &facts
 		}
 	}
+	if m.Source == "allowance" {
+		m.Begins = e.allowanceBegins()
+	}
 	if m.Kind == "adjust_up" { // the grant takes effect at once and never ends
 		facts := grantFacts{Priority: new(int32(priorityTopup)), EffectiveAt: time.UnixMicro(e.createdAt)}
 		_ = json.Unmarshal(e.detail, &facts) // the detail has the reason
 		m.Facts = &facts
 	}
 	return m
+}
+
+// allowanceBegins returns when the allowance begins that the entry gives, and 0 if the entry does not say it. An
+// allowance begins with its period, or when a change of terms gives it. Only the first period of a balance may begin
+// before its allowance was due.
+func (e *entry) allowanceBegins() int64 {
+	switch op := string(e.operation); {
+	case strings.HasPrefix(op, "§allowance/"):
+		return e.period
+	case e.hasEffective && (strings.HasPrefix(op, "§amend/") || strings.HasPrefix(op, "§once/")):
+		return e.effectiveAt
+	}
+	return 0
 }

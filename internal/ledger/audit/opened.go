@@ -12,7 +12,9 @@ type Opened struct {
 	Key
 
 	Periods []OpenedPeriod // oldest first; the last one is open
+	First   bool           // the first of Periods is the balance's first period; false after a checkpoint
 	Grants  []OpenedGrant  // allowances and rollovers
+	Changes *Changes       // nil: an earlier version opened the open period
 }
 
 // OpenedPeriod is a closed period, a run of idle periods, or the open period.
@@ -20,6 +22,8 @@ type OpenedPeriod struct {
 	Start, End  time.Time
 	Plan        string
 	PlanVersion int32
+	Overage     int64
+	Raised      int64 // opening, granted and adjusted units: what the balance had of other grants at most
 
 	// Only the open period has these.
 	Open      bool
@@ -67,17 +71,21 @@ func (p *pass) compareTerms(
 // openedOf returns what terms decide about balance k, without what is older than the checkpoint.
 func (s *stored) openedOf(k Key, j *journal) Opened {
 	list, b := s.listed(k, j), s.balances[k]
-	out := Opened{Key: k, Periods: make([]OpenedPeriod, 0, len(list))}
+	out := Opened{Key: k, First: j.resumed == nil, Periods: make([]OpenedPeriod, 0, len(list))}
 	for i, p := range list {
 		o := OpenedPeriod{
-			Start: p.start, End: p.end, Plan: p.plan, PlanVersion: p.planVersion,
-			Idle: p.idle, RolledOver: p.rolledOver, Rollover: p.rollover, Owing: p.owing, TermsAt: p.termsAt,
+			Start: p.start, End: p.end, Plan: p.plan, PlanVersion: p.planVersion, Overage: p.overage,
+			Raised: p.opening + p.granted + max(0, p.adjusted),
+			Idle:   p.idle, RolledOver: p.rolledOver, Rollover: p.rollover, Owing: p.owing, TermsAt: p.termsAt,
 			Opening: p.opening, Closing: p.closing, Used: p.used, Held: p.held,
 		}
 		if o.Open = i == len(list)-1; o.Open {
 			o.Allowance, o.Renews = b.allowance, b.renews
 		}
 		out.Periods = append(out.Periods, o)
+	}
+	if b.knows() {
+		out.Changes = s.changesOf(k, j)
 	}
 	for i := range s.grants[k] {
 		g := &s.grants[k][i]
@@ -101,7 +109,7 @@ func (s *stored) listed(k Key, j *journal) []period {
 	if b.opened() {
 		list = append(list, period{
 			start: b.start, end: b.end, opening: b.opening, granted: b.granted, refunded: b.refunded, used: b.used,
-			expired: b.expired, adjusted: b.adjusted, overage: b.overage, held: b.held,
+			amended: b.amended, expired: b.expired, adjusted: b.adjusted, overage: b.overage, held: b.held,
 			closing: b.remaining() + b.held, lastSeq: b.seq, plan: b.plan, planVersion: b.planVersion,
 		})
 	}

@@ -179,6 +179,11 @@ func (p *pass) compare(ctx context.Context, group []*candidate) error {
 				group[i].facts = row.facts
 			}
 		}
+		if !p.options.Incremental { // it would read entries from before the checkpoint
+			if err := s.readPastOverage(ctx, tx, p.auditor.sql["VerifyPastOverage"]); err != nil {
+				return err
+			}
+		}
 		return p.read(ctx, tx, group, journals, 1<<62)
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ type stored struct {
 	grants   map[Key][]grant
 	held     map[grantKey]int64
 	holdEnds map[Key]time.Time // earliest end of an open hold line
+	past     map[Key]*PastOverage
 }
 
 type grantKey struct {
@@ -44,11 +45,19 @@ type balance struct {
 	allowance                        int64
 	renews                           bool
 	rollAt                           time.Time // next_event_at in rows of earlier versions
+	amended                          int64     // part of adjusted
+	// The next columns have no meaning in rows whose open period an earlier version opened: see knows.
+	entitled, short, carried, overageBefore int64
+	carriedFrom, allowanceAt, termsAt       time.Time
 }
 
 func (b *balance) remaining() int64 {
 	return b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted - b.held
 }
+
+// knows reports whether the row has the columns about changes inside the open period. A version that does not have them
+// leaves them as they were in an earlier period.
+func (b *balance) knows() bool { return b.opened() && !b.allowanceAt.Before(b.start) }
 
 // opened reports whether the balance has a period. Before its first period, start is the epoch.
 func (b *balance) opened() bool { return b.start.Unix() != 0 }
@@ -60,6 +69,7 @@ type period struct {
 	refunded, used                  int64
 	expired, adjusted               int64
 	overage, held, closing, lastSeq int64
+	amended                         int64 // part of adjusted
 	closedAt                        time.Time
 	idle                            int64 // number of idle periods in the row; 0: an ordinary period
 	rolledOver, rollover, owing     int64 // the state in which the first of these periods began
@@ -104,7 +114,8 @@ func scanBalances(rows pgx.Rows, into map[Key]*balance) error {
 		&k.Tenant, &k.Meter, &k.Subject, &b.seq, &b.start, &b.end, &b.opening, &b.granted, &b.refunded, &b.used, &b.expired,
 		&b.adjusted, &b.held, &b.overage, &b.owed, &b.paid, &b.forgivenSeq, &b.headID, &b.headSource, &b.headRemaining,
 		&b.nextEvent, &b.updatedAt, &b.chain, &b.facts,
-		&b.plan, &b.planVersion, &b.allowance, &b.renews, &b.rollAt,
+		&b.plan, &b.planVersion, &b.allowance, &b.renews, &b.rollAt, &b.amended, &b.allowanceAt,
+		&b.entitled, &b.short, &b.carried, &b.overageBefore, &b.carriedFrom, &b.termsAt,
 	}, func() error {
 		row := b
 		row.chain = slices.Clone(b.chain)
@@ -134,7 +145,7 @@ func (s *stored) scanPeriods(rows pgx.Rows) error {
 	_, err := pgx.ForEachRow(rows, []any{
 		&k.Tenant, &k.Meter, &k.Subject, &p.start, &p.end, &p.opening, &p.granted, &p.refunded, &p.used, &p.expired, &p.adjusted,
 		&p.overage, &p.held, &p.closing, &p.lastSeq, &p.closedAt, &p.idle, &p.rolledOver, &p.rollover, &p.owing,
-		&p.plan, &p.planVersion, &p.termsAt,
+		&p.plan, &p.planVersion, &p.termsAt, &p.amended,
 	}, func() error {
 		s.periods[k] = append(s.periods[k], p)
 		return nil

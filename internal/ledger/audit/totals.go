@@ -31,7 +31,7 @@ func (j *journal) overall() []*big.Int {
 		}
 	}
 	add := func(p *periodSums, sign int64) {
-		for i, n := range [overallSums]int64{p.granted, p.used, p.refunded, p.expired, p.adjusted} {
+		for i, n := range [overallSums]int64{p.granted, p.used, p.refunded, p.expired, p.adjusted + p.amended} {
 			out[i].Add(out[i], big.NewInt(sign*n))
 		}
 	}

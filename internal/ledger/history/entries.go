@@ -32,7 +32,7 @@ type EntryQuery struct {
 	Tenant   string
 	Meter    string           // empty: all
 	Subject  string           // empty: all; else entries of its balances, and of requests that named this subject
-	Kind     ledger.EntryKind // empty: all
+	Kind     ledger.EntryKind // one of Kinds; empty: all
 	From, To time.Time        // [From, To) of created_at; zero: no bound
 	Order    Order            // empty: OldestFirst
 	Limit    int              // 1..pg.PageMax
@@ -99,7 +99,7 @@ func (ask *EntryQuery) validate() (start position, err error) {
 	if ask.Meter != "" && !bound.ID(ask.Meter) {
 		return start, ledger.ValidateID("meter", ask.Meter)
 	}
-	if ask.Kind != "" && !slices.Contains(ledger.EntryKinds(), ask.Kind) {
+	if ask.Kind != "" && !slices.Contains(Kinds(), ask.Kind) {
 		return start, errcode.Errorf(errcode.InvalidArgument, "kind", "must be one of: %s", strings.Join(kindNames(), ", "))
 	}
 	ask.Order = cmp.Or(ask.Order, OldestFirst)
@@ -149,6 +149,26 @@ func (ask *EntryQuery) openCursor() (start position, err error) {
 
 // entries returns the entries of a page, and one more entry if another page follows.
 func (q *report) entries(ctx context.Context, ask *EntryQuery, start position) ([]ledger.Entry, error) {
+	kinds := stored(ask.Kind)
+	if len(kinds) == 1 {
+		return q.entriesOfKind(ctx, ask, start)
+	}
+	items := []ledger.Entry{}
+	for _, kind := range kinds { // one statement for each kind, because their index begins with the kind
+		one := *ask
+		one.Kind = kind
+		more, err := q.entriesOfKind(ctx, &one, start)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, more...)
+	}
+	inOrder(items, ask.Order)
+	return items[:min(len(items), ask.Limit+1)], nil
+}
+
+// entriesOfKind returns the same as entries, for one kind of the ledger or for all kinds.
+func (q *report) entriesOfKind(ctx context.Context, ask *EntryQuery, start position) ([]ledger.Entry, error) {
 	switch {
 	case ask.Subject != "" || ask.bounded() && !ask.rare():
 		return q.entriesByBalance(ctx, ask, start)
@@ -279,7 +299,7 @@ func (r *Reader) ordered(statement string, o Order) string {
 }
 
 func kindNames() (names []string) {
-	for _, k := range ledger.EntryKinds() {
+	for _, k := range Kinds() {
 		names = append(names, string(k))
 	}
 	return names

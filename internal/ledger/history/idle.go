@@ -24,7 +24,7 @@ func derived(b *ledger.Book, run *ledger.PeriodRow, at time.Time) (*Statement, l
 			opened.Apply(e.Kind, e.Amount)
 		}
 	}
-	s.Lines = linesOf(merged(sums))
+	s.Lines = linesOf(sums)
 	return s, opened, nil
 }
 

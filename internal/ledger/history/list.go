@@ -193,8 +193,8 @@ func (q *report) storedPeriods(ctx context.Context, k ledger.BalanceKey, until t
 	var out []ledger.PeriodRow
 	c := ledger.PeriodRow{BalanceKey: k}
 	_, err := pgx.ForEachRow(rows, []any{
-		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted, &c.Overage,
-		&c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &c.Idle, &c.TermsAt, &c.RolledOver, &c.Rollover, &c.Owing,
+		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Amended, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted,
+		&c.Overage, &c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &c.Idle, &c.TermsAt, &c.RolledOver, &c.Rollover, &c.Owing,
 	}, func() error {
 		row := c
 		row.Start, row.End, row.ClosedAt, row.TermsAt = c.Start.UTC(), c.End.UTC(), c.ClosedAt.UTC(), c.TermsAt.UTC()

@@ -14,7 +14,7 @@ import (
 // OperationRecord is one operation with all its entries.
 type OperationRecord struct {
 	ID, Tenant string
-	Kind       ledger.EntryKind // kind of the first entry that says what the operation did
+	Kind       ledger.EntryKind // kind of the first entry that says what the operation did, as reports show it
 	CreatedAt  time.Time
 	Entries    []ledger.Entry
 }
@@ -48,5 +48,7 @@ func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time)
 	if kind == ledger.EntryHold && slices.ContainsFunc(entries, isCapture) {
 		kind = ledger.EntryCapture // a capture of more than was held begins with a reservation
 	}
-	return &OperationRecord{ID: id, Tenant: tenant, Kind: kind, CreatedAt: entries[0].CreatedAt, Entries: entries}, nil
+	return &OperationRecord{
+		ID: id, Tenant: tenant, Kind: ShownKind(kind), CreatedAt: entries[0].CreatedAt, Entries: entries,
+	}, nil
 }

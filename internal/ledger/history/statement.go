@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Statement is the account of one period of one balance. Its sums agree: opening + granted + refunded - used -
-// expired + adjusted = closing, and closing = remaining + held.
+// Statement is the account of one period of one balance. Its sums agree: opening + granted + amended + refunded -
+// used - expired + adjusted = closing, and closing = remaining + held.
 type Statement struct {
 	ledger.BalanceKey
 	ledger.Sums // Overage is not part of the sum
@@ -29,9 +29,9 @@ type Statement struct {
 
 // StatementLine sums the entries of one kind for grants of one source, so that paid and promotional units are separate.
 type StatementLine struct {
-	Kind    ledger.EntryKind
+	Kind    ledger.EntryKind // one of Kinds
 	Source  ledger.Source
-	Amount  int64 // the largest int64 stands for any larger sum
+	Amount  int64 // below 0 only for Amend; the largest int64 stands for any larger sum
 	Entries int64
 }
 
@@ -186,7 +186,7 @@ func (q *report) fillLines(ctx context.Context, b *ledger.Book, s *Statement) er
 			sums = append(sums, sumOf(u))
 		}
 	}
-	s.Lines = linesOf(merged(sums))
+	s.Lines = linesOf(sums)
 	return nil
 }
 
@@ -212,8 +212,8 @@ type closedPeriod struct {
 func (q *report) closedPeriod(ctx context.Context, k ledger.BalanceKey, at time.Time) (*closedPeriod, error) {
 	c := &closedPeriod{PeriodRow: ledger.PeriodRow{BalanceKey: k}}
 	err := q.pool.QueryRow(ctx, q.sql["PeriodAt"], k.Tenant, k.Meter, k.Subject, at).Scan(
-		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted, &c.Overage,
-		&c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &c.Idle, &c.TermsAt, &c.RolledOver, &c.Rollover, &c.Owing, &c.own.after, &c.heldBefore)
+		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Amended, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted,
+		&c.Overage, &c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &c.Idle, &c.TermsAt, &c.RolledOver, &c.Rollover, &c.Owing, &c.own.after, &c.heldBefore)
 	if errors.Is(err, pgx.ErrNoRows) && q.pool != q.primary {
 		q.pool = q.primary // a period may have been closed without an entry: the replica may not have it yet
 		return q.closedPeriod(ctx, k, at)

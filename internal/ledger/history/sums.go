@@ -75,6 +75,7 @@ func merged(in []sum) []sum {
 
 // linesOf returns sums in the form of a statement's lines.
 func linesOf(sums []sum) []StatementLine {
+	sums = shown(sums)
 	lines := make([]StatementLine, len(sums))
 	for i, s := range sums {
 		lines[i] = StatementLine{Kind: s.kind, Source: s.source, Amount: math.MaxInt64, Entries: s.entries}

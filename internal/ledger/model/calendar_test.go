@@ -63,9 +63,8 @@ func (a *calendarAnswer) remembered(now time.Time) bool {
 // pot is an amount that can be spent between two instants.
 type pot struct {
 	calendarGrant
-	source   string
-	left     int64
-	promised time.Time // original end, which orders pots; a change of plan may set until to an earlier end
+	source string // "grant", "allowance", "once" or "amend": units that a change of terms gave
+	left   int64
 }
 
 func (p *pot) alive(t time.Time) bool { return !p.from.After(t) && p.until.After(t) }
@@ -78,11 +77,14 @@ type calendarPeriod struct {
 	version    int32
 	opening    int64
 	granted    int64
+	amended    int64
 	used       int64
 	expired    int64
 }
 
-func (p *calendarPeriod) closing() int64 { return p.opening + p.granted - p.used - p.expired }
+func (p *calendarPeriod) closing() int64 {
+	return p.opening + p.granted + p.amended - p.used - p.expired
+}
 
 // agreed returns the tenant's terms, version of the plan and allowance of a meter at t. ok is false if the plan does
 // not have the meter.
@@ -133,93 +135,206 @@ func (c *calendar) endOf(meter string, t time.Time) (start, end time.Time) {
 		}
 		return p.Start, p.End
 	}
-	// A period without an interval ends when the terms change to another plan, or when the meter gets an interval.
+	// A period without an interval ends when the meter gets one, or gets or loses a once-only allowance.
 	for _, at := range c.changes() {
-		later, _, b, has := c.agreed(meter, at)
-		if !at.After(t) {
-			continue
-		}
-		if !ok && has || ok && (later.Plan != row.Plan || !has || b.Every != period.Once) {
+		if _, _, b, has := c.agreed(meter, at); at.After(t) && (has != ok || b.Every != a.Every) {
 			return t, at
 		}
 	}
 	return t, period.Forever
 }
 
-// draw divides the time until now into periods and creates the pots.
-func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) {
-	at, first := c.history[0].Since, true
-	var periods []calendarPeriod
-	var pots []*pot
-	gifts := map[string]bool{} // plans whose once-only allowance was granted
-	for {
-		start, end := c.endOf(meter, at)
-		if !first {
-			start = at
-		}
-		first = false
-		row, v, a, ok := c.agreed(meter, at)
-		p := calendarPeriod{agreed: at, start: start, end: end}
-		if ok {
-			p.plan, p.version = row.Plan, v.Version
-			again := gifts[row.Plan]
-			gifts[row.Plan] = again || a.Every == period.Once && a.Amount > 0
-			if a.Amount > 0 && !(again && a.Every == period.Once) {
-				until := end // a change may end a period and its allowance early; a once-only allowance remains
-				if a.Every == period.Once {
-					until = period.Forever
+// course computes the periods and pots of a meter from its beginning.
+type course struct {
+	*calendar
+
+	meter   string
+	periods []calendarPeriod
+	pots    []*pot
+	taken   int             // number of debits that were taken from the pots
+	draws   []calendarDebit // what they took from allowances with an interval
+	gifts   map[string]bool // plans whose once-only allowance was granted
+	gift    gift            // the once-only allowance of the plan in force
+}
+
+// gift is a once-only allowance that changes of its amount amend.
+type gift struct {
+	plan         string
+	end          time.Time
+	worth, short int64
+	pots         []*pot
+}
+
+func (c *course) add(source, id string, amount int64, from, until time.Time) *pot {
+	p := &pot{source: source, left: amount, calendarGrant: calendarGrant{id: id, amount: amount, priority: 10, from: from, until: until}}
+	c.insert(p)
+	return p
+}
+
+// insert adds a pot in burn order.
+func (c *course) insert(p *pot) {
+	at, _ := slices.BinarySearchFunc(c.pots, p, func(a, b *pot) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), a.until.Compare(b.until), a.from.Compare(b.from), strings.Compare(a.id, b.id))
+	})
+	c.pots = slices.Insert(c.pots, at, p)
+}
+
+// take takes the debits before an instant from the pots.
+func (c *course) take(until time.Time) {
+	for debits := c.debits[c.meter]; c.taken < len(debits) && debits[c.taken].at.Before(until); c.taken++ {
+		d := debits[c.taken]
+		rest := d.amount
+		for _, p := range c.pots {
+			if rest > 0 && p.left > 0 && p.alive(d.at) && p.arrived < d.arrived {
+				part := min(rest, p.left)
+				p.left, rest = p.left-part, rest-part
+				if p.source == "allowance" {
+					c.draws = append(c.draws, calendarDebit{at: d.at, amount: part})
 				}
-				promised := until
-				if a.Lasts > 0 {
-					promised = period.Later(at, start).Add(a.Lasts)
-					until = period.Earlier(end, promised)
-				}
-				pots = append(pots, &pot{source: "allowance", left: a.Amount, promised: promised, calendarGrant: calendarGrant{
-					id: "allowance:" + start.UTC().Format("2006-01-02T15:04:05.999999Z"), amount: a.Amount, priority: 10, from: start, until: until,
-				}})
 			}
 		}
-		periods = append(periods, p)
-		if end.After(now) {
-			break
+		if rest > 0 {
+			panic(fmt.Sprintf("the pots do not hold %d of %s at %s", d.amount, c.meter, d.at))
 		}
-		at = end
+		c.periods[len(c.periods)-1].used += d.amount
 	}
-	for _, g := range c.grants[meter] {
-		pots = append(pots, &pot{source: "grant", left: g.amount, promised: g.until, calendarGrant: g})
+}
+
+func allowancePot(at time.Time) string {
+	return "allowance:" + at.UTC().Format("2006-01-02T15:04:05.999999Z")
+}
+
+// present gives the once-only allowance of a plan, which a plan gives once.
+func (c *course) present(plan string, a ledger.Allowance, at time.Time) {
+	c.gift = gift{plan: plan, end: period.Forever, worth: a.Amount}
+	if a.Lasts > 0 {
+		c.gift.end = at.Add(a.Lasts)
 	}
-	slices.SortFunc(pots, func(a, b *pot) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), a.promised.Compare(b.promised), a.from.Compare(b.from), strings.Compare(a.id, b.id))
-	})
-	return periods, pots
+	if a.Amount > 0 && !c.gifts[plan] {
+		c.gifts[plan] = true
+		c.gift.pots = []*pot{c.add("once", allowancePot(at), a.Amount, at, c.gift.end)}
+	}
+}
+
+// amend changes the amount of the once-only allowance in force.
+func (c *course) amend(a ledger.Allowance, at time.Time) {
+	g, open := &c.gift, &c.periods[len(c.periods)-1]
+	was := g.worth
+	if g.worth = a.Amount; !g.end.After(at) {
+		return
+	}
+	left := int64(0)
+	for _, p := range g.pots {
+		if p.alive(at) {
+			left += p.left
+		}
+	}
+	rest := left - g.short + a.Amount - was
+	g.short = max(0, -rest)
+	if rest > left {
+		g.pots = append(g.pots, c.add("amend", allowancePot(at), rest-left, at, g.end))
+		return
+	}
+	back := left - max(0, rest)
+	open.amended -= back
+	for _, p := range c.pots {
+		if slices.Contains(g.pots, p) && p.alive(at) {
+			part := min(back, p.left)
+			p.left, back = p.left-part, back-part
+		}
+	}
+}
+
+// changeGift applies the tenant's changes of terms within the open period, which has a once-only allowance.
+func (c *course) changeGift(open calendarPeriod, now time.Time) {
+	for _, h := range c.history {
+		if !h.Since.After(open.agreed) || !h.Since.Before(open.end) || h.Since.After(now) {
+			continue
+		}
+		c.take(h.Since)
+		row, v, a, _ := c.agreed(c.meter, h.Since)
+		c.periods[len(c.periods)-1].plan, c.periods[len(c.periods)-1].version = row.Plan, v.Version
+		if row.Plan == c.gift.plan {
+			c.amend(a, h.Since)
+		} else {
+			c.present(row.Plan, a, h.Since)
+		}
+	}
+}
+
+// worth returns what the allowance of a period is worth that begins at the instant `at` and is not the first.
+func (c *course) worth(a, before ledger.Allowance, at, start, end time.Time) int64 {
+	if a.Every == before.Every { // a period between two boundaries has its share
+		return a.Amount * int64(end.Sub(at)/time.Microsecond) / int64(end.Sub(start)/time.Microsecond)
+	}
+	worth := a.Amount
+	for _, d := range c.draws {
+		if !d.at.Before(start) {
+			worth -= d.amount
+		}
+	}
+	return max(0, worth)
 }
 
 // state returns a meter's periods and pots at now, with the effects of all debits.
 func (c *calendar) state(meter string, now time.Time) ([]calendarPeriod, []*pot) {
-	periods, pots := c.draw(meter, now)
+	o := &course{calendar: c, meter: meter, gifts: map[string]bool{}}
+	for _, g := range c.grants[meter] {
+		o.insert(&pot{source: "grant", left: g.amount, calendarGrant: g})
+	}
+	var before ledger.Allowance // of the period before
+	for at := c.history[0].Since; ; {
+		start, end := c.endOf(meter, at)
+		row, v, a, ok := c.agreed(meter, at)
+		amount := a.Amount
+		if !ok {
+			a, amount = ledger.Allowance{}, 0
+		}
+		begin := start
+		if len(o.periods) > 0 {
+			if begin = at; ok && a.Every != period.Once {
+				amount = o.worth(a, before, at, start, end)
+			}
+		}
+		open := calendarPeriod{agreed: at, start: begin, end: end}
+		if ok {
+			open.plan, open.version = row.Plan, v.Version
+		}
+		o.periods = append(o.periods, open)
+		switch {
+		case ok && a.Every == period.Once:
+			o.present(row.Plan, a, begin)
+			o.changeGift(open, now)
+		case amount > 0:
+			o.add("allowance", allowancePot(begin), amount, begin, end)
+		}
+		if end.After(now) {
+			o.take(period.Forever)
+			break
+		}
+		o.take(end)
+		at, before = end, a
+	}
+	o.count(now)
+	return o.periods, o.pots
+}
+
+// count computes the other sums of the periods.
+func (c *course) count(now time.Time) {
 	of := func(t time.Time) *calendarPeriod {
-		for i := range periods {
-			if periods[i].end.After(t) {
-				return &periods[i]
+		for i := range c.periods {
+			if c.periods[i].end.After(t) {
+				return &c.periods[i]
 			}
 		}
 		return nil
 	}
-	for _, d := range c.debits[meter] {
-		rest := d.amount
-		for _, p := range pots {
-			if rest > 0 && p.left > 0 && p.alive(d.at) && p.arrived < d.arrived {
-				part := min(rest, p.left)
-				p.left, rest = p.left-part, rest-part
-			}
-		}
-		if rest > 0 {
-			panic(fmt.Sprintf("the pots do not hold %d of %s at %s", d.amount, meter, d.at))
-		}
-		of(d.at).used += d.amount
-	}
-	for _, p := range pots {
-		if !p.from.After(now) {
+	for _, p := range c.pots {
+		switch {
+		case p.from.After(now):
+		case p.source == "amend":
+			of(p.from).amended += p.amount
+		default:
 			of(p.from).granted += p.amount
 		}
 		if !p.until.After(now) {
@@ -228,10 +343,9 @@ func (c *calendar) state(meter string, now time.Time) ([]calendarPeriod, []*pot)
 			p.left = 0
 		}
 	}
-	for i := 1; i < len(periods); i++ {
-		periods[i].opening = periods[i-1].closing()
+	for i := 1; i < len(c.periods); i++ {
+		c.periods[i].opening = c.periods[i-1].closing()
 	}
-	return periods, pots
 }
 
 func (c *calendar) remaining(meter string, now time.Time) int64 {
@@ -290,7 +404,7 @@ func (c *calendar) refusal(items []ledger.Item, now time.Time) string {
 			continue
 		}
 		lacking = append(lacking, item)
-		periods, _ := c.draw(item.Meter, now)
+		periods, _ := c.state(item.Meter, now)
 		open := periods[len(periods)-1]
 		switch _, _, a, ok := c.agreed(item.Meter, open.agreed); {
 		case !ok && !c.known(item.Meter, now):
@@ -308,7 +422,7 @@ func (c *calendar) refusal(items []ledger.Item, now time.Time) string {
 		if !facts {
 			break
 		}
-		periods, pots := c.draw(item.Meter, now)
+		periods, pots := c.state(item.Meter, now)
 		if last := periods[len(periods)-1]; last.end.Before(period.Forever) {
 			end = period.Later(end, last.end)
 		}
@@ -318,7 +432,7 @@ func (c *calendar) refusal(items []ledger.Item, now time.Time) string {
 	}
 	var instants []time.Time
 	for _, item := range items {
-		periods, pots := c.draw(item.Meter, period.Later(end, now))
+		periods, pots := c.state(item.Meter, period.Later(end, now))
 		for _, p := range periods {
 			instants = append(instants, p.end)
 		}
@@ -358,7 +472,7 @@ func (c *calendar) known(meter string, now time.Time) bool {
 	if len(c.grants[meter]) > 0 || c.denied[meter] {
 		return true
 	}
-	_, pots := c.draw(meter, now)
+	_, pots := c.state(meter, now)
 	return len(pots) > 0
 }
 
@@ -385,8 +499,8 @@ func (c *calendar) describe(meter string, now time.Time) string {
 	periods, pots := c.state(meter, now)
 	var out strings.Builder
 	for _, p := range periods {
-		fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d used %d expired %d closing %d\n",
-			p.start.Format(time.RFC3339Nano), p.end.Format(time.RFC3339Nano), p.plan, p.version, p.opening, p.granted, p.used, p.expired, p.closing())
+		fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d amended %d used %d expired %d closing %d\n",
+			p.start.Format(time.RFC3339Nano), p.end.Format(time.RFC3339Nano), p.plan, p.version, p.opening, p.granted, p.amended, p.used, p.expired, p.closing())
 	}
 	for _, p := range pots {
 		if p.alive(now) && p.left > 0 {
@@ -402,11 +516,11 @@ func describeAll(t *rapid.T, s *Memory, b *ledger.Book) string {
 	closed, _, err := s.single(slices.Concat(s.periods[b.BalanceKey], b.Closed))
 	require.NoError(t, err)
 	for _, p := range closed {
-		fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d used %d expired %d closing %d\n",
-			p.Start.Format(time.RFC3339Nano), p.End.Format(time.RFC3339Nano), p.Plan, p.PlanVersion, p.Opening, p.Granted, p.Used, p.Expired, p.Closing)
+		fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d amended %d used %d expired %d closing %d\n",
+			p.Start.Format(time.RFC3339Nano), p.End.Format(time.RFC3339Nano), p.Plan, p.PlanVersion, p.Opening, p.Granted, p.Amended, p.Used, p.Expired, p.Closing)
 	}
-	fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d used %d expired %d closing %d\n",
-		b.Start.Format(time.RFC3339Nano), b.End.Format(time.RFC3339Nano), b.Plan, b.PlanVersion, b.Opening, b.Granted, b.Used, b.Expired, b.Remaining())
+	fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d amended %d used %d expired %d closing %d\n",
+		b.Start.Format(time.RFC3339Nano), b.End.Format(time.RFC3339Nano), b.Plan, b.PlanVersion, b.Opening, b.Granted, b.Amended, b.Used, b.Expired, b.Remaining())
 	for _, g := range b.Grants {
 		if g.Status == ledger.GrantActive && g.Remaining > 0 {
 			fmt.Fprintf(&out, "%s:%d ", g.ID, g.Remaining)

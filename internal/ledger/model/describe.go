@@ -11,9 +11,9 @@ import (
 
 // PeriodText returns a closed period as text: its plan, start, end and the amounts n. Both implementations must give
 // the same text.
-func PeriodText(plan string, start, end time.Time, n [9]int64) string {
-	return fmt.Sprintf("%s %s-%s opening %d granted %d refunded %d used %d expired %d adjusted %d overage %d held %d closing %d",
-		plan, start.Format(time.RFC3339Nano), end.Format(time.RFC3339Nano), n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8])
+func PeriodText(plan string, start, end time.Time, n [10]int64) string {
+	return fmt.Sprintf("%s %s-%s opening %d granted %d amended %d refunded %d used %d expired %d adjusted %d overage %d held %d closing %d",
+		plan, start.Format(time.RFC3339Nano), end.Format(time.RFC3339Nano), n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9])
 }
 
 // describe returns the balance of k in the format of DescribeBook.
@@ -26,8 +26,8 @@ func (m *Model) describe(k ledger.BalanceKey) string {
 		}
 	}
 	slices.Sort(left)
-	return fmt.Sprintf("%s %s-%s carried %d opening %d granted %d refunded %d used %d expired %d adjusted %d held %d overage %d remaining %d %s",
-		b.plan, b.start.Format(time.RFC3339Nano), b.end.Format(time.RFC3339Nano), b.carried, b.opening, b.granted, b.refunded, b.used, b.expired,
+	return fmt.Sprintf("%s %s-%s carried %d opening %d granted %d amended %d refunded %d used %d expired %d adjusted %d held %d overage %d remaining %d %s",
+		b.plan, b.start.Format(time.RFC3339Nano), b.end.Format(time.RFC3339Nano), b.carried, b.opening, b.granted, b.amended, b.refunded, b.used, b.expired,
 		b.adjusted, m.held(k), b.overage, b.remaining(), strings.Join(left, " "))
 }
 
@@ -40,8 +40,8 @@ func DescribeBook(b *ledger.Book) string {
 		}
 	}
 	slices.Sort(left)
-	return fmt.Sprintf("%s %s-%s carried %d opening %d granted %d refunded %d used %d expired %d adjusted %d held %d overage %d remaining %d %s",
-		b.Plan, b.Start.Format(time.RFC3339Nano), b.End.Format(time.RFC3339Nano), b.Carried, b.Opening, b.Granted, b.Refunded, b.Used, b.Expired,
+	return fmt.Sprintf("%s %s-%s carried %d opening %d granted %d amended %d refunded %d used %d expired %d adjusted %d held %d overage %d remaining %d %s",
+		b.Plan, b.Start.Format(time.RFC3339Nano), b.End.Format(time.RFC3339Nano), b.Carried, b.Opening, b.Granted, b.Amended, b.Refunded, b.Used, b.Expired,
 		b.Adjusted, b.Held, b.Overage, b.Remaining(), strings.Join(left, " "))
 }
 
@@ -56,5 +56,5 @@ func (m *Model) Describe(keys []ledger.BalanceKey) string {
 
 // periodText returns c in the format of PeriodText.
 func periodText(c *ledger.PeriodRow) string {
-	return PeriodText(c.Plan, c.Start, c.End, [...]int64{c.Opening, c.Granted, c.Refunded, c.Used, c.Expired, c.Adjusted, c.Overage, c.Held, c.Closing})
+	return PeriodText(c.Plan, c.Start, c.End, [...]int64{c.Opening, c.Granted, c.Amended, c.Refunded, c.Used, c.Expired, c.Adjusted, c.Overage, c.Held, c.Closing})
 }

@@ -7,6 +7,10 @@
 // the earliest due event, and copies everything before an operation. It shares no code with the decisions of package
 // ledger: it uses only the requests, keys and codes of that package.
 //
+// The model keeps every allowance with the amounts that were in force, and every draw from it. What a change of the
+// terms leaves is computed from them: the prorated sum, the units that are short, and the units that were drawn since
+// another interval's nominal start.
+//
 // # Drivers
 //
 // A Program draws random requests, and changes of plans, for one tenant. Memory keeps the ledger's rows in maps

@@ -120,8 +120,8 @@ func (m *Model) hash(seed maphash.Seed, done uint64, operations []string) uint64
 	fmt.Fprint(&h, done, m.reserves)
 	for _, k := range m.Keys() {
 		b := m.balances[k]
-		fmt.Fprint(&h, k, b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage, b.start.UnixMicro(), b.end.UnixMicro(), b.plan,
-			b.owed, b.paid, b.paidByRollover, b.carried, b.toggled, b.toggling.UnixMicro(), b.gifts)
+		fmt.Fprint(&h, k, b.opening, b.granted, b.amended, b.refunded, b.used, b.expired, b.adjusted, b.overage, b.start.UnixMicro(), b.end.UnixMicro(), b.plan,
+			b.owed, b.paid, b.paidByRollover, b.carried, b.carriedFrom.UnixMicro(), b.agreed.UnixMicro(), b.allowances, b.uses, b.excess)
 		grants := slices.Clone(b.grants)
 		slices.SortFunc(grants, func(a, b grant) int { return strings.Compare(a.id, b.id) })
 		fmt.Fprint(&h, grants)

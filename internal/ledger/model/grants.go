@@ -29,16 +29,17 @@ func (m *Model) held(k ledger.BalanceKey) int64 {
 	return sum
 }
 
-// next returns the open grant that burns first, nil when there is none.
-func (b *balance) next() *grant {
+// next returns the open grant that burns first among those that counts selects, nil when there is none. Grants of an
+// allowance that are equal burn in the order in which they were given.
+func (b *balance) next(counts func(*grant) bool) *grant {
 	var best *grant
 	for i := range b.grants {
 		g := &b.grants[i]
-		if g.state != "active" || g.left == 0 {
+		if g.state != "active" || g.left == 0 || !counts(g) {
 			continue
 		}
 		if best == nil || g.priority < best.priority || g.priority == best.priority && (g.until.Before(best.until) ||
-			g.until.Equal(best.until) && (g.from.Before(best.from) || g.from.Equal(best.from) && g.id < best.id)) {
+			g.until.Equal(best.until) && (g.from.Before(best.from) || g.from.Equal(best.from) && (g.of == 0 || best.of == 0) && g.id < best.id)) {
 			best = g
 		}
 	}
@@ -48,7 +49,7 @@ func (b *balance) next() *grant {
 // draw takes n units from the grants in burn order, and calls the function `each` with every part.
 func (b *balance) draw(n int64, each func(g *grant, part int64)) {
 	for n > 0 {
-		g := b.next()
+		g := b.next(func(*grant) bool { return true })
 		part := min(n, g.left)
 		g.left -= part
 		n -= part
@@ -76,24 +77,33 @@ func (m *Model) giveBack(r *reservation, n int64, policy ledger.ReturnPolicy, no
 	g := b.grant(r.grant)
 	g.held -= n
 	b.entries++
-	m.restore(b, g, n, policy, now, derivedID("regrant-", fmt.Sprint("hold/", r.hold, "/", r.line, "/", n)))
+	b.restore(g, n, time.Time{}, policy, now, fmt.Sprint("hold/", r.hold, "/", r.line, "/", n))
 }
 
-// restore gives n units back to g if g is active. Otherwise policy decides whether the units are issued anew or
-// expire. restore returns the lost units.
-func (m *Model) restore(b *balance, g *grant, n int64, policy ledger.ReturnPolicy, now time.Time, id string) (forfeited int64) {
+// restore gives n units back to g if g is active. Otherwise they go to the open allowance as far as they had been taken
+// off it. policy decides whether the rest is issued anew or expires. The instant `at` is that of the debit, the zero
+// time for held units. restore returns the lost units.
+func (b *balance) restore(g *grant, n int64, at time.Time, policy ledger.ReturnPolicy, now time.Time, from string) (forfeited int64) {
+	if g.state == "active" { // a hold that ends together with g ends first
+		b.returnTo(g, n)
+		return 0
+	}
+	n -= b.returnCarried(g, n, at, now, derivedID("carried-", from))
 	switch {
-	case g.state == "active": // a hold that ends together with g ends first
-		g.left += n
+	case n == 0:
 	case policy == ledger.ReturnRegrant:
 		until := period.Forever
 		if g.source == "allowance" || g.source == "rollover" {
 			until = b.end
 		}
-		b.grants = append(b.grants, grant{id: id, source: "refund", amount: n, left: n, priority: g.priority, from: now, until: until, state: "active"})
+		b.grants = append(b.grants, grant{
+			id: derivedID("regrant-", from), source: "refund", amount: n, left: n, priority: g.priority, from: now, until: until, state: "active",
+		})
 	default:
 		b.expired += n
-		return n
 	}
-	return 0
+	if policy == ledger.ReturnRegrant {
+		return 0
+	}
+	return n
 }

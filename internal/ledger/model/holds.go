@@ -37,7 +37,7 @@ func (m *Model) hold(h *ledger.Hold) string {
 				g.held += part
 				m.reserves = append(m.reserves, reservation{
 					hold: h.HoldID, item: i, line: m.reservesOf(h.HoldID) + 1, subject: subject, balance: on, grant: g.id,
-					source: g.source, price: price, per: max(b.terms.per, 1), left: part, until: until,
+					price: price, per: max(b.terms.per, 1), left: part, until: until,
 				})
 			})
 			o.entries++
@@ -117,7 +117,7 @@ func (m *Model) change(op *operation, c *ledger.HoldChange) string {
 		m.refuse(errcode.HoldNotActive)
 	}
 	release := func(ends func(*reservation) bool) {
-		m.payTabs(c.HoldID, ends)
+		m.payTabs(c.HoldID, m.Now, ends)
 		for i := range m.reserves {
 			if r := &m.reserves[i]; r.hold == c.HoldID && r.left > 0 && ends(r) {
 				m.giveBack(r, r.left, c.Return, m.Now)
@@ -207,11 +207,12 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			}
 			r.left -= n
 			b := m.balances[r.balance]
-			b.grant(r.grant).held -= n
-			b.used += n
+			g := b.grant(r.grant)
+			g.held -= n
+			b.spend(g, n, m.Now)
 			op.parts = append(op.parts, usedPart{
-				item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, per: r.per,
-				amount: n, start: b.start,
+				item: i, meter: meter, balance: r.balance, grant: r.grant, price: r.price, per: r.per,
+				amount: n, at: m.Now, start: b.start, held: true,
 			})
 		}
 		h.captured[i] += amount

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -187,14 +190,94 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 		}
 		// period.Forever means that terms changed after every entry, so the book requires all rows that it may need.
 		needsGrants, needsTerms := book.Lacks(now, period.Forever, most)
-		if needsTerms || book.MayBeCut(period.Forever) || r.all {
+		if needsTerms || book.MayChange(period.Forever) || r.all {
 			book.Timeline = ledger.NewTimeline(k, s.History, s.Plans)
 		}
-		if needsGrants || book.MayBeCut(period.Forever) || r.all || len(named[k]) > 0 {
+		if needsGrants || book.MayChange(period.Forever) || r.all || len(named[k]) > 0 {
 			book.LoadGrants(s.openGrants(k, named[k]), s.linesOf(k, slices.Concat(r.targets.Holds, refunded)))
+		}
+		for u, wants := book.WantsPastUse(now); wants; u, wants = book.WantsPastUse(now) {
+			book.AddPastUse(s.pastUse(k, u))
 		}
 	}
 	return b
+}
+
+// pastUse returns the use of the allowances of k, and the overage, since an instant.
+func (s *Memory) pastUse(k ledger.BalanceKey, u ledger.PastUse) ledger.PastUse {
+	since := u.Since
+	for _, lines := range s.entries {
+		for i := range lines {
+			e := &lines[i]
+			if e.BalanceKey != k {
+				continue
+			}
+			at, moves := e.EffectiveAt, 1
+			switch of, from := s.refunded(e); {
+			case e.Kind == ledger.EntryPayOwed && !at.Before(since):
+				u.Overage -= e.Amount
+			case e.Kind == ledger.EntryRefundPaid:
+				if !e.CreatedAt.Before(since) {
+					u.Overage += e.Amount
+				}
+				if !of.CreatedAt.Before(since) {
+					u.Overage -= e.Amount
+				}
+				at = e.CreatedAt
+			case of != nil && of.Kind == ledger.EntryOverage && (e.Kind == ledger.EntryRefund || strings.Contains(string(e.Detail), `"paid":true`)):
+				if !of.CreatedAt.Before(since) {
+					u.Overage, u.Drawn = u.Overage-e.Amount, u.Drawn-e.Amount
+				}
+				continue
+			case of != nil:
+				at, moves, e = of.CreatedAt, -1, &ledger.Entry{Kind: of.Kind, Source: s.grants[k][from].Source, Grant: from, Amount: e.Amount}
+			case at.IsZero(), e.Kind == ledger.EntryCapture:
+				at = e.CreatedAt
+			}
+			g := s.grants[k][e.Grant]
+			once := !g.ExpiresAt.Before(period.Forever) || strings.HasPrefix(g.OperationID, "§once/")
+			for i := range u.ApartFrom {
+				once = once || e.Grant != "" && !g.EffectiveAt.Before(u.ApartFrom[i]) && g.EffectiveAt.Before(u.ApartUntil[i])
+			}
+			switch {
+			case at.Before(since):
+			case e.Kind == ledger.EntryOverage:
+				u.Overage += int64(moves) * e.Amount
+			case e.Source != ledger.SourceAllowance || once:
+			case e.Kind == ledger.EntryDebit, e.Kind == ledger.EntryCapture, e.Kind == ledger.EntryPayOwed:
+				u.Drawn += int64(moves) * e.Amount
+			case e.Kind == ledger.EntryRefundPaid:
+				u.Drawn -= e.Amount
+			}
+		}
+	}
+	u.Drawn, u.Overage = max(0, u.Drawn), max(0, u.Overage)
+	return u
+}
+
+// refunded returns the entry that e refunds, and the grant of the refunded units. It returns nil if e is no refund.
+func (s *Memory) refunded(e *ledger.Entry) (of *ledger.Entry, grant string) {
+	var d struct {
+		From  string `json:"from"`
+		Of    string `json:"refund_of"`
+		Month string `json:"refund_month"`
+		Line  int32  `json:"refund_line"`
+	}
+	switch e.Kind {
+	case ledger.EntryRefund, ledger.EntryRefundOverage, ledger.EntryRefundClosed, ledger.EntryRefundOwed, ledger.EntryRefundPaid:
+	default:
+		return nil, ""
+	}
+	if json.Unmarshal(e.Detail, &d) != nil {
+		return nil, ""
+	}
+	lines := s.entries[ledger.OperationID{Tenant: e.Tenant, Key: d.Of}]
+	for i := range lines {
+		if o := &lines[i]; o.Line == d.Line && o.CreatedAt.UTC().Format("2006-01") == d.Month {
+			return o, cmp.Or(d.From, e.Grant)
+		}
+	}
+	return nil, ""
 }
 
 // read returns a batch with the book of k, its grants, hold lines and terms.

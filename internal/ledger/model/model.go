@@ -13,38 +13,48 @@ import (
 type Model struct {
 	Now       time.Time
 	Suspended bool
-	Changes   []PlanChange // oldest first; the first change is the sign-up
+	Changes   []PlanChange // in the order of their instants; the first change is the sign-up
 	anchor    time.Time
 	plans     map[string][]planVersion
 	balances  map[ledger.BalanceKey]*balance
 	reserves  []reservation
 	holds     map[string]*hold
 	ops       map[string]*operation
-	trial     *trial // nil: requests are carried out
+	trial     *trial    // nil: requests are carried out
+	foresees  time.Time // the instant from which on this copy of the model looks ahead; zero: it is no copy
 }
 
 type balance struct {
-	start, end                                                   time.Time
-	plan                                                         string // empty: the plan has no such meter
-	terms                                                        Terms
-	opening, granted, refunded, used, expired, adjusted, overage int64
-	owed                                                         int64     // part of overage that earlier periods left
-	paid                                                         int64     // old overage paid by this period
-	paidByRollover                                               int64     // part of paid that rollovers paid
-	nominal                                                      time.Time // nominal start, without a change of plan
-	promised                                                     time.Time // nominal end, without a change of plan
-	carried                                                      int64     // use between nominal and the period's start
-	toggled                                                      int64     // use since the first change that counts
-	toggling                                                     time.Time // end of the shared count in toggled
-	gifts                                                        []string  // plans that granted a once-only allowance
-	forgiven                                                     time.Time // overage before this instant is not owed
-	entries                                                      int
-	grants                                                       []grant
-	closed                                                       []string // its closed periods, as text
+	start, end time.Time
+	plan       string // empty: the plan has no such meter
+	terms      Terms
+
+	opening, granted, amended, refunded, used, expired, adjusted, overage int64
+
+	owed            int64       // part of overage that earlier periods left
+	paid            int64       // old overage paid by this period
+	paidByRollover  int64       // part of paid that rollovers paid
+	agreed          time.Time   // changes up to this instant have acted, or wait for the end of the period
+	allowances      []allowance // all that it has had; the first is a placeholder
+	current         int         // index of the open period's allowance; 0: it has none
+	gift            int         // index of the once-only allowance in force; 0: there is none
+	carried         int64       // units that earlier draws and holds take off the allowance, less those that came back
+	carriedFrom     time.Time   // draws from this instant on are in carried
+	nominal         time.Time   // overage from here on counts against the cap, and holds on what ends later are in carried
+	uses            []use       // all draws from grants
+	excess, paidOff []excess    // all overage, and all payments of overage
+	before          int64       // overage of earlier periods that counts against the cap
+	forgiven        time.Time   // overage before this instant is not owed
+	acted           []acted
+	entries         int
+	grants          []grant
+	closed          []string // its closed periods, as text
 }
 
+// grant is a grant. Its field `of` is the index of the allowance to which it belongs, 0 if it belongs to none.
 type grant struct {
 	id, source         string
+	of                 int
 	amount, left, held int64
 	priority           int32
 	from, until        time.Time
@@ -64,16 +74,16 @@ type hold struct {
 
 // reservation is the part of one grant that a hold reserves.
 type reservation struct {
-	hold          string
-	line          int
-	item          int
-	subject       bool
-	balance       ledger.BalanceKey
-	grant, source string
-	price         int64 // negative on an overflow meter: its -price units pay for `per` units of the item
-	per           int64
-	left          int64
-	until         time.Time
+	hold    string
+	line    int
+	item    int
+	subject bool
+	balance ledger.BalanceKey
+	grant   string
+	price   int64 // negative on an overflow meter: its -price units pay for `per` units of the item
+	per     int64
+	left    int64
+	until   time.Time
 }
 
 // operation is an operation that was done, or a denial that was stored.
@@ -91,19 +101,22 @@ type group struct {
 	item, units, back int64
 	hold              string
 	tab               int
+	at                time.Time
 }
 
 // usedPart is a part of a debit or capture that can be refunded.
 type usedPart struct {
-	item          int
-	meter         string // meter of the item
-	balance       ledger.BalanceKey
-	grant, source string
-	price, per    int64 // as in reservation
-	group         int   // index of the group whose parts were rounded together, if per is not 1
-	amount, back  int64
-	overage       bool
-	start         time.Time // start of the period in which the use counts
+	item         int
+	meter        string // meter of the item
+	balance      ledger.BalanceKey
+	grant        string
+	price, per   int64 // as in reservation
+	group        int   // index of the group whose parts were rounded together, if per is not 1
+	amount, back int64
+	overage      bool
+	held         bool      // units that were captured from a hold
+	at           time.Time // instant of the debit or capture
+	start        time.Time // start of the period in which the use counts
 }
 
 func newModel(anchor, now time.Time) *Model {
@@ -119,7 +132,9 @@ func (m *Model) clone() *Model {
 	c.ops = maps.Clone(m.ops) // refund copies the operation that it changes
 	for k, b := range m.balances {
 		copied := *b
-		copied.grants, copied.closed, copied.gifts = slices.Clone(b.grants), slices.Clip(b.closed), slices.Clip(b.gifts)
+		copied.grants, copied.closed, copied.uses = slices.Clone(b.grants), slices.Clip(b.closed), slices.Clip(b.uses)
+		copied.allowances, copied.excess = slices.Clone(b.allowances), slices.Clone(b.excess)
+		copied.paidOff = slices.Clip(b.paidOff)
 		c.balances[k] = &copied
 	}
 	for id, h := range m.holds {
@@ -146,7 +161,7 @@ func (m *Model) ClosedPeriods(k ledger.BalanceKey) []string { return m.touch(k).
 // Empty reports whether every amount of k has been 0 in every period.
 func (m *Model) Empty(k ledger.BalanceKey) bool {
 	b := m.touch(k)
-	if b.opening|b.granted|b.refunded|b.used|b.expired|b.adjusted|b.overage != 0 {
+	if b.opening|b.granted|b.amended|b.refunded|b.used|b.expired|b.adjusted|b.overage != 0 {
 		return false
 	}
 	return !slices.ContainsFunc(b.closed, func(closed string) bool {

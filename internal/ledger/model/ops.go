@@ -79,7 +79,7 @@ func (m *Model) allocate(meter, subject string, amount int64, t tab) (own, over,
 	if b.plan != "" && b.terms.overage {
 		room := ledger.MaxAmount - b.overage
 		if b.terms.overageCap != nil {
-			room = max(0, *b.terms.overageCap-b.overage)
+			room = max(0, *b.terms.overageCap-b.overage-b.before)
 		}
 		overage = min(rest, room)
 	}
@@ -138,23 +138,23 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 	}
 	var draws []string
 	grouped := 0
-	part := func(on ledger.BalanceKey, g *grant, n, price int64, source string) {
+	part := func(on ledger.BalanceKey, g *grant, n, price int64) {
 		id := ""
 		if g != nil {
 			id = g.id
 		}
 		op.parts = append(op.parts, usedPart{
-			item: i, meter: meter, balance: on, grant: id, source: source, price: price, per: 1, amount: n, overage: g == nil,
-			start: m.balances[on].start,
+			item: i, meter: meter, balance: on, grant: id, price: price, per: 1, amount: n, overage: g == nil,
+			at: m.Now, start: m.balances[on].start,
 		})
 		if p := &op.parts[len(op.parts)-1]; price < 0 {
 			p.per, p.group = b.terms.per, grouped
 		}
 	}
 	b.draw(own, func(g *grant, n int64) {
-		b.used += n
+		b.spend(g, n, m.Now)
 		draws = append(draws, fmt.Sprintf("%s:%s:%d", meter, g.source, n))
-		part(k, g, n, 1, g.source)
+		part(k, g, n, 1)
 	})
 	if over > 0 && id != "" && b.terms.per > 1 {
 		m.buyMore(op, id, i, b, over)
@@ -164,9 +164,9 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		grouped = len(op.groups)
 		op.groups = append(op.groups, group{item: int64(i), units: over})
 		o.draw(b.terms.costs(over), func(g *grant, n int64) {
-			o.used += n
+			o.spend(g, n, m.Now)
 			draws = append(draws, fmt.Sprintf("%s:%s:%d", b.terms.overflow, g.source, n))
-			part(ok, g, n, -b.terms.price, g.source)
+			part(ok, g, n, -b.terms.price)
 		})
 		o.entries++
 	}
@@ -175,8 +175,8 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		beyond = amount - charged
 	}
 	if beyond > 0 {
-		b.overage += beyond
-		part(k, nil, beyond, 1, "overage")
+		b.exceed(beyond, m.Now)
+		part(k, nil, beyond, 1)
 		if overage > 0 {
 			draws = append(draws, fmt.Sprintf("%s:overage:%d", meter, overage))
 		}
@@ -190,12 +190,12 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		s := m.touch(sk)
 		within := min(charged+beyond-overage, s.remaining())
 		s.draw(within, func(g *grant, n int64) {
-			s.used += n
-			part(sk, g, n, 1, g.source)
+			s.spend(g, n, m.Now)
+			part(sk, g, n, 1)
 		})
 		if more := charged + beyond - overage - within; more > 0 {
-			s.overage += more
-			part(sk, nil, more, 1, "overage")
+			s.exceed(more, m.Now)
+			part(sk, nil, more, 1)
 		}
 		s.entries++
 	}

@@ -2,7 +2,6 @@ package model
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -17,56 +16,68 @@ func (m *Model) touch(k ledger.BalanceKey) *balance {
 	}
 	b := m.balances[k]
 	if b == nil {
-		b = &balance{}
+		b = &balance{allowances: make([]allowance, 1)}
 		m.balances[k] = b
-		born := m.Changes[0].at
-		plan, terms := m.termsAt(k, born)
-		start, _ := m.calendar(&terms, born)
-		if plan == "" || terms.once {
-			start = born
-		}
-		m.open(k, b, born, start, 0)
+		m.open(k, b, m.Changes[0].at, &opening{first: true, change: &PlanChange{}})
 	}
 	m.catchUp(k, b)
 	return b
 }
 
-// open opens a period at start under the terms of the instant `due`, and grants its allowance minus the units used. A
-// once-only allowance is granted once for each plan.
-func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time, used int64) {
-	b.plan, b.terms = m.termsAt(k, due)
-	b.start, b.end, b.nominal, b.carried = start, period.Forever, start, used
-	amount := b.terms.amount
-	switch {
-	case b.plan == "":
-	case b.terms.once && slices.Contains(b.gifts, b.plan):
-		amount = 0
-	case b.terms.once && amount > 0:
-		b.gifts = append(b.gifts, b.plan)
-	case !b.terms.once:
-		b.nominal, b.end = m.calendar(&b.terms, due)
-		for _, c := range m.Changes {
-			if c.at.Equal(due) && c.Now && c.Prorate && due.After(b.nominal) {
-				amount = amount * int64(b.end.Sub(due)/time.Microsecond) / int64(b.end.Sub(b.nominal)/time.Microsecond)
-			}
+// opening says how a period opens.
+type opening struct {
+	first  bool        // it is the balance's first period, and may have begun before its opening
+	turned bool        // the kind of the period changed
+	owing  int64       // overage that the period owes
+	since  time.Time   // since when overage counts against the cap in a period that has no end
+	before int64       // this overage
+	change *PlanChange // the change at this instant that applies at once; zero if there is none
+}
+
+// open opens a period at the instant `at`, under the terms then in force. If the kind of the period changed, the
+// allowance is less by what was drawn and is held of earlier allowances since its nominal start. If a change of the
+// anchor left a short period, the allowance counts from the period's start only.
+func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) {
+	b.plan, b.terms = m.termsAt(k, at)
+	b.agreed, b.start, b.end, b.current = at, at, period.Forever, 0
+	b.carried, b.carriedFrom, b.nominal = 0, period.Forever, period.Forever
+	b.act(at)
+	for i := range b.allowances {
+		b.allowances[i].short = 0 // a shortage ends with its period
+	}
+	if b.kind() == once {
+		b.giveOnce(at, o.change, stamp(at))
+	}
+	if b.kind().endless() {
+		if o.turned {
+			b.nominal, b.before = o.since, max(0, o.before-o.owing)
 		}
-		amount = max(0, amount-used)
+		return
 	}
-	amount = min(amount, b.room())
-	b.promised = b.end
-	if b.plan != "" && amount > 0 {
-		b.grants = append(b.grants, grant{
-			id: "allowance:" + start.Format("2006-01-02T15:04:05.999999Z"), source: "allowance", amount: amount, left: amount,
-			priority: 10, from: start, until: b.end, state: "active",
-		})
-		b.granted += amount
-		b.entries++
+	nominal, end := m.calendar(&b.terms, at)
+	a := allowance{from: at, end: end, length: end.Sub(nominal)}
+	b.end = end
+	if o.first {
+		b.start, a.from = nominal, nominal
 	}
+	if o.turned {
+		b.nominal, a.from = nominal, nominal
+		b.before = max(0, max(0, since(nominal, b.excess)-since(nominal, b.paidOff))-o.owing)
+		if !o.change.anew() {
+			b.carriedFrom = nominal
+			b.carried = b.drawn(nominal) + b.heldAfter(nominal)
+		}
+	}
+	change := &PlanChange{}
+	if o.turned {
+		change = o.change
+	}
+	b.current = b.give(a, b.terms.amount, b.carried, stamp(b.start), b.start, change)
 }
 
 // room returns how many units b can still receive. What it has, holds and awaits is at most ledger.MaxAmount.
 func (b *balance) room() int64 {
-	room := ledger.MaxAmount - (b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted)
+	room := ledger.MaxAmount - (b.opening + b.granted + b.amended + b.refunded - b.used - b.expired + b.adjusted)
 	for i := range b.grants {
 		if b.grants[i].state == "pending" {
 			room -= b.grants[i].amount
@@ -75,46 +86,43 @@ func (b *balance) room() int64 {
 	return max(0, room)
 }
 
-// cut returns the end of the open period, which new terms may have moved to an earlier instant.
-func (m *Model) cut(k ledger.BalanceKey, b *balance) time.Time {
-	end := b.end
-	consider := func(t time.Time) {
-		if t.After(b.start) && t.Before(end) {
-			end = t
+// nextChange returns the instant of the next change that acts on the open period of k: a change that applies at once.
+// In a period without an end every change does, and a version of a plan that changes the kind.
+func (m *Model) nextChange(k ledger.BalanceKey, b *balance) time.Time {
+	next := period.Forever
+	for i := range m.Changes {
+		c := &m.Changes[i]
+		if c.at.After(b.agreed) && (c.Now || b.kind().endless()) {
+			next = period.Earlier(next, c.at)
 		}
 	}
-	for i, c := range m.Changes {
-		if plan, terms := m.termsAt(k, c.at); i > 0 && c.Now && (plan != b.plan || !reflect.DeepEqual(terms, b.terms)) {
-			consider(c.at)
-		}
+	if !b.kind().endless() {
+		return next
 	}
-	if b.end.Equal(period.Forever) {
-		for _, t := range m.instants() {
-			plan, terms := m.termsAt(k, t)
-			if plan != b.plan || plan != "" && b.plan != "" && !terms.once {
-				consider(t)
+	for _, versions := range m.plans {
+		for _, v := range versions {
+			if plan, terms := m.termsAt(k, v.at); v.at.After(b.agreed) && kindOf(plan, &terms) != b.kind() {
+				next = period.Earlier(next, v.at)
 			}
 		}
 	}
-	return end
+	return next
 }
 
 // catchUp processes the events of k one by one, the earliest first, up to now.
 func (m *Model) catchUp(k ledger.BalanceKey, b *balance) {
 	for {
-		end := m.cut(k, b)
-		due := m.due(k, b, end)
+		due := m.due(k, b)
 		if due.After(m.Now) {
 			return
 		}
-		b.end = end
 		m.event(k, b, due)
 	}
 }
 
-// due returns the instant of the next event of k, whose period ends at the instant `end`.
-func (m *Model) due(k ledger.BalanceKey, b *balance, end time.Time) time.Time {
-	due := end
+// due returns the instant of the next event of k.
+func (m *Model) due(k ledger.BalanceKey, b *balance) time.Time {
+	due := period.Earlier(b.end, m.nextChange(k, b))
 	for _, r := range m.reserves {
 		if r.balance == k && r.left > 0 && r.until.Before(due) {
 			due = r.until
@@ -142,25 +150,42 @@ func (b *balance) grant(id string) *grant {
 }
 
 // event processes the events of k that are due at one instant: the ends of holds, the ends of grants, the end of the
-// period, and pending grants.
+// period, pending grants, and a change of the terms.
 func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(m.holds)) {
-		m.payTabs(id, func(r *reservation) bool { return r.balance == k && !r.until.After(due) })
+		m.payTabs(id, due, func(r *reservation) bool { return r.balance == k && !r.until.After(due) })
 	}
 	for i := range m.reserves {
 		if r := &m.reserves[i]; r.balance == k && r.left > 0 && !r.until.After(due) {
 			m.giveBack(r, r.left, "", due)
 		}
 	}
-	closes := !b.end.After(due)
-	var c closing
-	if closes {
-		c = m.closing(k, b)
+	change := &PlanChange{}
+	if c := m.changeAt(due); c.at.Equal(due) && c.Now {
+		change = m.changeOf(k.Meter, c)
 	}
-	b.expire(due, closes, &c)
-	if closes {
-		m.closePeriod(k, b, &c)
+	plan, terms := m.termsAt(k, due)
+	turned := kindOf(plan, &terms) != b.kind()
+	acts := !m.nextChange(k, b).After(due)
+	if !b.end.After(due) {
+		m.turn(k, b, due, &opening{turned: turned, change: change})
+		b.takeEffect(due)
+		return
 	}
+	b.expire(due, nil)
+	b.takeEffect(due)
+	switch {
+	case acts && turned:
+		m.turn(k, b, due, &opening{turned: turned, change: change})
+	case acts:
+		b.agreed, b.plan, b.terms = due, plan, terms
+		b.act(due)
+		b.renew(due, change)
+	}
+}
+
+// takeEffect makes the pending grants spendable that are due.
+func (b *balance) takeEffect(due time.Time) {
 	for i := range b.grants {
 		if g := &b.grants[i]; g.state == "pending" && !g.from.After(due) {
 			g.state, g.left = "active", g.amount
@@ -170,126 +195,95 @@ func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	}
 }
 
-// ofPlan reports whether g came from the plan and ends with the period.
-func (g *grant) ofPlan() bool {
-	return (g.source == "allowance" || g.source == "rollover") && g.until.Before(period.Forever)
+// renew puts the open period under the terms in force.
+func (b *balance) renew(at time.Time, c *PlanChange) {
+	switch {
+	case b.kind() == none:
+	case b.kind() == once:
+		b.giveOnce(at, c, stamp(at))
+	case c.anew():
+		b.replace(b.terms.amount, at, c)
+	default:
+		b.amend(b.current, b.terms.amount, at, c.Prorate)
+	}
 }
 
-// closing describes how a period ends.
-type closing struct {
-	cut, reset  bool
-	used        int64 // use of its allowance
-	carry       int64 // units that roll over into the next period
-	moved       int64 // how much of carry comes from this period's grants
-	keepsGift   bool  // the next period has the once-only allowance of the same plan
-	nextNominal time.Time
-	nextEnd     time.Time
+// turn ends the open period at the instant `at` and opens the next period.
+func (m *Model) turn(k ledger.BalanceKey, b *balance, at time.Time, o *opening) {
+	early := b.end.After(at)
+	if o.turned && o.change.anew() {
+		b.setApart(o.change)
+	}
+	c := b.rollOver(k, early)
+	b.expire(at, &c)
+	m.closePeriod(k, b, at, o, &c)
 }
 
-// closing returns how the period of k ends now.
-func (m *Model) closing(k ledger.BalanceKey, b *balance) closing {
-	var c closing
-	plan, terms := m.termsAt(k, b.end)
-	c.cut = b.plan == "" || b.terms.once || b.promised.After(b.end)
-	for i, change := range m.Changes {
-		// A change exactly at the end of a period cuts the period only if earlier changes still count together.
-		if i > 0 && change.at.Equal(b.end) && change.Now && (plan != b.plan || !reflect.DeepEqual(terms, b.terms)) {
-			c.cut = c.cut || b.toggling.After(b.end)
-			c.reset = c.cut && change.Reset
-		}
-	}
-	if b.plan != "" && !b.terms.once {
-		for i := range b.grants {
-			if g := &b.grants[i]; g.source == "allowance" && g.from.Equal(b.start) {
-				c.used = g.amount - g.left
-			}
-		}
-	}
-	c.keepsGift = plan == b.plan && plan != "" && b.terms.once && terms.once
-	c.nextNominal, c.nextEnd = b.end, period.Forever
-	if plan != "" && !terms.once {
-		c.nextNominal, c.nextEnd = m.calendar(&terms, b.end)
-	}
-	c.rollOver(k, b)
-	return c
+// ofPeriod reports whether g came from the plan and ends with the period.
+func (b *balance) ofPeriod(g *grant) bool {
+	return b.ends(g.of) || g.source == "rollover"
 }
 
-// rollOver computes the units that roll over into the next period. After a change of plan that does not reset the use,
-// only units of an earlier rollover roll over again.
-func (c *closing) rollOver(k ledger.BalanceKey, b *balance) {
-	counts := c.cut && !c.reset
-	if k.Subject != "" || !counts && (b.plan == "" || b.terms.rollMin == nil && b.terms.rollMax == nil) {
-		return
+// rollover has the units that roll over into the next period, and how many of them come from this period's grants.
+type rollover struct{ carry, moved int64 }
+
+// rollOver computes the units that roll over into the next period. From a period that ends early, only units of an
+// earlier rollover roll over again.
+func (b *balance) rollOver(k ledger.BalanceKey, early bool) (c rollover) {
+	if k.Subject != "" || !early && b.terms.rollMin == nil && b.terms.rollMax == nil {
+		return c
 	}
 	left := int64(0)
 	for i := range b.grants {
-		if g := &b.grants[i]; g.state == "active" && g.ofPlan() && (!counts || g.source == "rollover") {
+		if g := &b.grants[i]; g.state == "active" && b.ofPeriod(g) && (!early || g.source == "rollover") {
 			left += g.left
 		}
 	}
 	c.carry = left
-	if !counts && b.terms.rollMin != nil {
+	if !early && b.terms.rollMin != nil {
 		c.carry = max(c.carry, *b.terms.rollMin)
 	}
-	if !counts && b.terms.rollMax != nil {
+	if !early && b.terms.rollMax != nil {
 		c.carry = min(c.carry, *b.terms.rollMax)
 	}
 	c.moved = min(c.carry, left)
+	return c
 }
 
-// expire ends the grants that end at the instant `due`, and the plan's grants if the period closes. Rollover takes
-// units of the plan's grants; the remaining units of these grants expire in one entry.
-func (b *balance) expire(due time.Time, closes bool, c *closing) {
-	lost := int64(0)
+// expire ends the grants that end at the instant `due`, and the plan's grants if the period closes: then c is not nil.
+// Rollover takes units of the plan's grants; the remaining units of these grants expire in one entry.
+func (b *balance) expire(due time.Time, c *rollover) {
+	lost, rolls := int64(0), c != nil && c.carry > 0
 	for i := range b.grants {
 		g := &b.grants[i]
-		ends := closes && g.ofPlan() && !(c.keepsGift && g.source == "allowance")
+		ends := c != nil && b.ofPeriod(g)
 		if g.state != "active" || g.until.After(due) && !ends {
 			continue
 		}
-		if ends && c.carry > 0 {
+		if ends && rolls {
 			lost += g.left
-		} else if g.left > 0 {
-			b.expired += g.left
-			b.entries++
+			g.left = 0
 		}
-		g.left, g.state = 0, "gone"
+		b.endGrant(g)
 	}
-	if c.carry > 0 {
+	if rolls {
 		b.expired += lost - c.moved
 		b.entries++
 	}
 }
 
-// count adds the use of the period to the use that changes of plan share. The period ends at the instant `at`. It
-// returns the units by which the next allowance is reduced, the shared use, and the end of the time in which changes
-// share their use.
-func (c *closing) count(b *balance, at time.Time, scheduled bool) (used, toggled int64, toggling time.Time) {
-	toggled, toggling = b.toggled+c.used, b.toggling
-	if c.cut && b.plan != "" && !b.terms.once && b.promised.After(toggling) {
-		toggling = b.promised
+// endGrant ends a grant; what is left of it expires.
+func (b *balance) endGrant(g *grant) {
+	if g.left > 0 {
+		b.expired += g.left
+		b.entries++
 	}
-	if c.reset || !toggling.After(at) {
-		return 0, 0, time.Time{}
-	}
-	if !scheduled || !c.cut && c.nextNominal.Equal(at) {
-		return 0, toggled, toggling
-	}
-	if c.nextEnd.After(toggling) {
-		toggling = c.nextEnd
-	}
-	switch {
-	case c.nextNominal.Equal(b.nominal):
-		return b.carried + c.used, toggled, toggling
-	case !b.start.After(c.nextNominal):
-		return c.used, toggled, toggling
-	}
-	return toggled, toggled, toggling
+	g.left, g.state = 0, "gone"
 }
 
-// closePeriod closes the open period and opens the next period.
-func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, c *closing) {
-	at, owing, forgiven := b.end, int64(0), b.forgiven
+// closePeriod closes the open period at the instant `at` and opens the next period.
+func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, at time.Time, o *opening, c *rollover) {
+	owing, forgiven := int64(0), b.forgiven
 	switch {
 	case b.overage > 0 && b.plan != "" && b.terms.preserve:
 		owing = b.overage
@@ -297,21 +291,25 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, c *closing) {
 		forgiven = at
 		b.entries++
 	}
-	opening := b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted
+	closing := b.opening + b.granted + b.amended + b.refunded - b.used - b.expired + b.adjusted
 	closed := append(b.closed, PeriodText(b.plan, b.start, at, [...]int64{
-		b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), opening,
+		b.opening, b.granted, b.amended, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), closing,
 	}))
-	used, toggled, toggling := c.count(b, at, c.nextEnd.Before(period.Forever))
+	o.owing, o.since, o.before = owing, period.Earlier(b.nominal, b.start), b.before+b.overage
 	*b = balance{
-		opening: opening, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven, gifts: b.gifts,
-		toggled: toggled, toggling: toggling,
+		opening: closing, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven,
+		allowances: b.allowances, uses: b.uses, excess: b.excess, paidOff: b.paidOff, acted: b.acted,
+	}
+	if !m.foresees.IsZero() { // no operation names an allowance that begins and ends in time to come
+		b.grants = slices.DeleteFunc(b.grants, func(g grant) bool {
+			return g.state == "gone" && g.held == 0 && g.from.After(m.foresees)
+		})
 	}
 	before := len(b.grants)
-	m.open(k, b, at, at, used)
+	m.open(k, b, at, o)
 	if carry := c.moved + min(c.carry-c.moved, b.room()); carry > 0 {
 		b.grants = append(b.grants, grant{
-			id: "rollover:" + at.Format("2006-01-02T15:04:05.999999Z"), source: "rollover", amount: carry, left: carry, priority: 10,
-			from: at, until: b.end, state: "active",
+			id: "rollover:" + stamp(at), source: "rollover", amount: carry, left: carry, priority: 10, from: at, until: b.end, state: "active",
 		})
 		b.granted += carry - c.moved
 	}
@@ -320,12 +318,12 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, c *closing) {
 		b.entries++
 	}
 	for i := before; i < len(b.grants); i++ { // the allowance, then the rollover
-		b.payOwed(&b.grants[i])
+		b.payOwed(&b.grants[i], at)
 	}
 }
 
-// payOwed uses g, a grant that opens with the period, to pay overage of earlier periods.
-func (b *balance) payOwed(g *grant) {
+// payOwed uses g, a grant that opens with the period at the instant `at`, to pay overage of earlier periods.
+func (b *balance) payOwed(g *grant, at time.Time) {
 	n := min(b.owed, g.left)
 	if n == 0 {
 		return
@@ -335,7 +333,8 @@ func (b *balance) payOwed(g *grant) {
 	if g.source == "rollover" {
 		b.paidByRollover += n
 	}
-	b.used += n
+	b.spend(g, n, at)
+	b.paidOff = append(b.paidOff, excess{at, n})
 	b.overage -= n
 	b.owed -= n
 	b.entries++

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -15,6 +16,9 @@ const Tenant = "acme"
 
 // Meters are the meters of every program. DrawTerms gives allowances for the first three.
 var Meters = []string{"calls", "credits", "trial", "other"}
+
+// Plans are the plans of every program.
+var Plans = []string{"small", "large", "third"}
 
 // Program draws random requests and changes of plans. It keeps the catalogue of the model and of the memory equal.
 type Program struct {
@@ -32,13 +36,13 @@ type Program struct {
 	fresh  struct{ grants, debits []string }
 }
 
-// Start returns a program with a new tenant, plans small and large, and the tenant on plan small.
+// Start returns a program with a new tenant, all plans, and the tenant on plan small.
 func Start(t *rapid.T) *Program {
 	anchor := time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
 	birth := anchor.Add(time.Duration(rapid.IntRange(0, 7200).Draw(t, "birth")) * time.Second)
 	p := &Program{T: t, Memory: newMemory(), Model: newModel(anchor, birth), Now: birth, Sticky: rapid.Bool().Draw(t, "sticky")}
 	p.paid = rapid.IntRange(0, 3).Draw(t, "paid?") == 0
-	for _, plan := range []string{"small", "large"} {
+	for _, plan := range Plans {
 		p.Publish(plan, p.DrawTerms(), p.Now.Add(-time.Hour))
 	}
 	p.ChangePlan(PlanChange{Plan: "small"})
@@ -69,18 +73,29 @@ func (p *Program) DrawTerms() map[string]Terms {
 		}
 	}
 	meters, least, most := map[string]Terms{"calls": calls}, int64(0), int64(10)
-	if p.paid {
+	switch {
+	case p.paid:
 		least, most, calls.perSubject = 20, 60, nil
 		calls.amount, calls.overflow, calls.price, calls.per = calls.amount/8, "credits", calls.price|1, 2*(calls.per/2)+2
 		meters["calls"] = calls
+	case rapid.IntRange(0, 5).Draw(t, "calls in plan") == 0:
+		delete(meters, "calls")
+	case rapid.IntRange(0, 7).Draw(t, "calls once") == 0:
+		calls.once, calls.lasts = true, p.drawLasts()
+		meters["calls"] = calls
 	}
 	if p.paid || rapid.Bool().Draw(t, "credits in plan") {
-		meters["credits"] = Terms{amount: rapid.Int64Range(least, most).Draw(t, "credits")}
+		meters["credits"] = Terms{amount: rapid.Int64Range(least, most).Draw(t, "credits"), day: rapid.IntRange(0, 3).Draw(t, "credits day?") == 0}
 	}
 	if rapid.Bool().Draw(t, "trial in plan") {
-		meters["trial"] = Terms{amount: rapid.Int64Range(0, 10).Draw(t, "trial"), once: true}
+		meters["trial"] = Terms{amount: rapid.Int64Range(0, 10).Draw(t, "trial"), once: true, lasts: p.drawLasts()}
 	}
 	return meters
+}
+
+// drawLasts draws how long a once-only allowance lasts: for ever, or some days.
+func (p *Program) drawLasts() time.Duration {
+	return time.Duration(rapid.IntRange(0, 4).Draw(p.T, "lasts")) * 24 * time.Hour
 }
 
 // Publish adds a version of plan with these terms, in force from the given instant on.
@@ -96,7 +111,7 @@ func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
 			a.Every = period.Day
 		}
 		if m.once {
-			a.Every = period.Once
+			a.Every, a.Lasts = period.Once, m.lasts
 		}
 		stored.Allowances[meter] = a
 	}
@@ -107,18 +122,57 @@ func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
 // DrawChange draws a change of plan: the plan, now or from the next period on, prorated or not, and whether earlier
 // use counts.
 func (p *Program) DrawChange() PlanChange {
-	c := PlanChange{Plan: rapid.SampledFrom([]string{"small", "large"}).Draw(p.T, "plan"), Now: rapid.Bool().Draw(p.T, "now")}
+	last := p.Model.Changes[len(p.Model.Changes)-1]
+	c := PlanChange{Plan: rapid.SampledFrom(Plans).Draw(p.T, "plan"), Shift: last.Shift, Own: last.Own}
+	c.Now = rapid.IntRange(0, 2).Draw(p.T, "now?") > 0
 	c.Prorate = c.Now && rapid.Bool().Draw(p.T, "prorate")
-	c.Reset = c.Now && rapid.IntRange(0, 3).Draw(p.T, "reset?") == 0
+	if c.Now {
+		usage := rapid.SampledFrom([]string{"carry", "carry", "carry", "reset", "add"}).Draw(p.T, "usage")
+		c.Reset, c.Add = usage == "reset", usage == "add"
+	}
 	return c
 }
 
-// ChangePlan changes the tenant's plan.
+// DrawTermsChange draws a change as DrawChange does, and other terms with it: an anchor, own amounts, and an instant in
+// the future. It may take the newest change back, or change nothing but these other terms.
+func (p *Program) DrawTermsChange() PlanChange {
+	t, changes := p.T, p.Model.Changes
+	c := p.DrawChange()
+	switch rapid.IntRange(0, 5).Draw(t, "as before?") {
+	case 0:
+		c.Plan = changes[len(changes)-1].Plan
+	case 1:
+		back := changes[max(0, len(changes)-2)]
+		c.Plan, c.Shift, c.Own = back.Plan, back.Shift, back.Own
+	}
+	if rapid.IntRange(0, 3).Draw(t, "anchor?") == 0 {
+		c.Shift = time.Duration(rapid.IntRange(-90, 90).Draw(t, "shift")) * time.Minute
+	}
+	if rapid.IntRange(0, 2).Draw(t, "own?") == 0 {
+		c.Own = map[string]int64{rapid.SampledFrom(Meters[:3]).Draw(t, "own meter"): rapid.Int64Range(0, 40).Draw(t, "own amount")}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "future?") == 0 {
+		c.After = p.drawMinutes(2000, "after")
+	}
+	return c
+}
+
+// ChangePlan changes the tenant's terms, now or at an instant in the future.
 func (p *Program) ChangePlan(c PlanChange) {
-	c.at = p.Now
-	p.Model.Changes = append(p.Model.Changes, c)
-	p.Memory.History = append(p.Memory.History, ledger.TenantTerms{
-		Since: p.Now, Plan: c.Plan, AnchorAt: p.Model.anchor, Zone: time.UTC, Now: c.Now, Prorate: c.Prorate, Reset: c.Reset,
+	c.at = p.Now.Add(c.After)
+	at := 0
+	for i := range p.Model.Changes {
+		if p.Model.Changes[i].at.Equal(c.at) && i > 0 {
+			return // the program has no two changes at one instant
+		}
+		if p.Model.Changes[i].at.Before(c.at) {
+			at = i + 1
+		}
+	}
+	p.Model.Changes = slices.Insert(slices.Clip(p.Model.Changes), at, c)
+	p.Memory.History = slices.Insert(slices.Clip(p.Memory.History), at, ledger.TenantTerms{
+		Since: c.at, Plan: c.Plan, AnchorAt: p.Model.anchor.Add(c.Shift), Zone: time.UTC, Overrides: c.Own,
+		Now: c.Now, Prorate: c.Prorate, Reset: c.Reset, Add: c.Add,
 	})
 	if c.Now {
 		p.Memory.makeDue(p.Now)

@@ -83,7 +83,14 @@ func (p *Program) batch() {
 
 // logBalances logs every balance, of the model and of the ledger, with its entries.
 func (p *Program) logBalances() {
-	p.T.Logf("changes %+v", p.Model.Changes)
+	for _, c := range p.Model.Changes {
+		p.T.Logf("change at %s: %+v", c.at.Format(time.RFC3339), c)
+	}
+	for plan, versions := range p.Model.plans {
+		for _, v := range versions {
+			p.T.Logf("plan %s at %s: %+v", plan, v.at.Format(time.RFC3339), v.meters)
+		}
+	}
 	for k := range p.Memory.balances {
 		book := p.Memory.read(k, p.Now).Books[k]
 		p.T.Logf("%v\n  model:  %s\n  ledger: %s", k, p.Model.describe(k), DescribeBook(book))
@@ -142,6 +149,7 @@ func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]
 			got[i] = periodText(&periods[i])
 		}
 		if !slices.Equal(want, got) {
+			p.logBalances()
 			p.T.Fatalf("the closed periods of %v from the %dth on differ: model %q, ledger %q", k, from, want, got)
 		}
 		out[k] = from + len(periods)
@@ -189,12 +197,12 @@ func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 				p.Model.Suspended = rapid.IntRange(0, 3).Draw(t, "suspended") == 0
 				if rapid.IntRange(0, 2).Draw(t, "plan?") == 0 {
 					p.tick(time.Second)
-					p.Publish(rapid.SampledFrom([]string{"small", "large"}).Draw(t, "plan"), p.DrawTerms(), p.Now)
+					p.Publish(rapid.SampledFrom(Plans).Draw(t, "plan"), p.DrawTerms(), p.Now)
 				}
 			case 5:
 				if rapid.IntRange(0, 2).Draw(t, "change?") == 0 {
 					p.tick(time.Second)
-					p.ChangePlan(p.DrawChange())
+					p.ChangePlan(p.DrawTermsChange())
 				}
 			default:
 				p.batch()

@@ -118,7 +118,7 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 				tenant -= back
 				g.back += back
 				if back > 0 {
-					forfeited += m.refundTab(g, back, r, derivedID("regrant-", fmt.Sprint("refund/", r.Key, "/", i+1)))
+					forfeited += m.refundTab(g, back, r, fmt.Sprint("refund/", r.Key, "/", i+1))
 				}
 			}
 			continue
@@ -159,7 +159,13 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 		}
 		b.entries++
 		b.refunded += n
-		lost := m.restoreTo(b, p.grant, p.source, n, r.Return, derivedID("regrant-", fmt.Sprint("refund/", r.Key, "/", i+1)))
+		g := b.grant(p.grant)
+		b.uses = append(b.uses, use{p.at, g.of, -n})
+		at := p.at
+		if p.held && !at.Before(b.start) {
+			at = time.Time{} // it was held when the period began
+		}
+		lost := b.restore(g, n, at, r.Return, m.Now, fmt.Sprint("refund/", r.Key, "/", i+1))
 		if p.balance.Subject == "" {
 			forfeited += lost
 		}
@@ -173,10 +179,15 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund, line int) int64 {
 	if b.start.Equal(p.start) {
 		b.overage -= n
+		b.lessExcess(p.at, n)
 		b.entries++
 		return 0
 	}
+	b.lessExcess(p.at, n)
 	if p.start.Before(b.forgiven) {
+		if !p.at.Before(b.nominal) {
+			b.before = max(0, b.before-n)
+		}
 		b.entries++
 		return 0
 	}
@@ -192,35 +203,42 @@ func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund
 	b.paid -= paid
 	b.paidByRollover -= byRollover
 	b.refunded += paid
-	began := b.start.Format("2006-01-02T15:04:05.999999Z")
-	if byRollover > 0 {
+	b.paidOff = append(b.paidOff, excess{m.Now, -paid})
+	giveBack := func(grant string, n int64, from string) {
+		g := b.grant(grant)
 		b.entries++
-		lost += m.restoreTo(b, "rollover:"+began, "rollover", byRollover, r.Return, derivedID("regrant-", id+"/settled-by-rollover"))
+		b.uses = append(b.uses, use{b.start, g.of, -n})
+		lost += b.restore(g, n, b.start, r.Return, m.Now, from)
+	}
+	if byRollover > 0 {
+		giveBack("rollover:"+stamp(b.start), byRollover, id+"/settled-by-rollover")
 	}
 	if back := paid - byRollover; back > 0 {
-		b.entries++
-		lost += m.restoreTo(b, "allowance:"+began, "allowance", back, r.Return, derivedID("regrant-", id+"/settled"))
+		giveBack("allowance:"+stamp(b.start), back, id+"/settled")
 	}
 	if ended := n - owed - paid; ended > 0 {
 		b.entries++
-		if r.Return == ledger.ReturnRegrant {
-			b.refunded += ended
-			lost += m.restoreTo(b, "", "allowance", ended, r.Return, derivedID("regrant-", id))
-		}
+		m.refundEnded(b, p, ended, r, id)
 	}
 	return lost
 }
 
-// restoreTo does the same as restore, for a grant that the model may no longer have.
-func (m *Model) restoreTo(b *balance, id, source string, n int64, policy ledger.ReturnPolicy, newID string) int64 {
-	g := b.grant(id)
-	if g == nil {
-		g = &grant{source: source, state: "gone", priority: 100}
-		if source == "allowance" || source == "rollover" {
-			g.priority = 10
+// refundEnded takes back n units of overage that an allowance of a closed period has paid. Without a regrant, only
+// units that were taken off the open allowance come back.
+func (m *Model) refundEnded(b *balance, p *usedPart, n int64, r *ledger.Refund, id string) {
+	g := &grant{source: "allowance", state: "gone", priority: 10}
+	for i := range b.allowances {
+		if i != b.current && b.carries(i) {
+			g.of = i
 		}
 	}
-	return m.restore(b, g, n, policy, m.Now, newID)
+	b.uses = append(b.uses, use{p.at, g.of, -n})
+	if r.Return != ledger.ReturnRegrant {
+		b.refunded += b.returnCarried(g, n, p.at, m.Now, derivedID("carried-", id))
+		return
+	}
+	b.refunded += n
+	b.restore(g, n, p.at, r.Return, m.Now, id)
 }
 
 func (m *Model) adjust(a *ledger.Adjust) string {

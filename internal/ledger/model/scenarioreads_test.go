@@ -45,13 +45,13 @@ func (s *scenario) balance(w words) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("ok remaining %d held %d overage %d limit %d opening %d granted %d refunded %d used %d expired %d adjusted %d "+
-		"carried %d start %s end %s plan %s version %d seq %d", b.Remaining(), b.Held, b.Overage, b.Position().Limit, b.Opening, b.Granted, b.Refunded,
+	return fmt.Sprintf("ok remaining %d held %d overage %d limit %d opening %d granted %d amended %d refunded %d used %d expired %d adjusted %d "+
+		"carried %d start %s end %s plan %s version %d seq %d", b.Remaining(), b.Held, b.Overage, b.Position().Limit, b.Opening, b.Granted, b.Amended, b.Refunded,
 		b.Used, b.Expired, b.Adjusted, b.Carried, formatInstant(b.Start), formatInstant(b.End), cmp.Or(b.Plan, "none"), b.PlanVersion, b.Seq), nil
 }
 
 // statement TENANT METER START [subject=SUBJECT] shows the statement of the period that began at START, closed or
-// open. The answer has "foots yes" if opening + granted + refunded - used - expired + adjusted = closing. The entries
+// open. The answer has "foots yes" if opening + granted + amended + refunded - used - expired + adjusted = closing. The entries
 // of the period must also add up to each of these sums. After the sums the answer has the sum of each kind of entry,
 // by source, for example debit.topup 5.
 func (s *scenario) statement(w words) (string, error) {
@@ -93,12 +93,13 @@ func (s *scenario) statement(w words) (string, error) {
 			amounts[part] += l.Amount
 		}
 		foots := "no"
-		if p.Opening+p.Granted+p.Refunded-p.Used-p.Expired+p.Adjusted == p.Closing && sum.Granted == p.Granted && sum.Refunded == p.Refunded &&
+		if p.Opening+p.Granted+p.Amended+p.Refunded-p.Used-p.Expired+p.Adjusted == p.Closing && sum.Granted == p.Granted &&
+			sum.Amended == p.Amended && sum.Refunded == p.Refunded &&
 			sum.Used == p.Used && sum.Expired == p.Expired && sum.Adjusted == p.Adjusted && sum.Overage == p.Overage {
 			foots = "yes"
 		}
-		out := fmt.Sprintf("ok foots %s opening %d granted %d refunded %d used %d expired %d adjusted %d closing %d held %d overage %d end %s plan %s version %d",
-			foots, p.Opening, p.Granted, p.Refunded, p.Used, p.Expired, p.Adjusted, p.Closing, p.Held, p.Overage, formatInstant(p.End), cmp.Or(p.Plan, "none"), p.PlanVersion)
+		out := fmt.Sprintf("ok foots %s opening %d granted %d amended %d refunded %d used %d expired %d adjusted %d closing %d held %d overage %d end %s plan %s version %d",
+			foots, p.Opening, p.Granted, p.Amended, p.Refunded, p.Used, p.Expired, p.Adjusted, p.Closing, p.Held, p.Overage, formatInstant(p.End), cmp.Or(p.Plan, "none"), p.PlanVersion)
 		for _, part := range parts {
 			out += fmt.Sprintf(" %s %d", part, amounts[part])
 		}

@@ -127,7 +127,7 @@ func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 func (s *scenario) tenant(w words) (string, error) {
 	terms := ledger.TenantTerms{
 		Since: s.now, AnchorAt: s.now, Zone: time.UTC, Now: w.named["apply"] == "now", Prorate: w.named["prorate"] == "yes",
-		Reset: w.named["usage"] == "reset",
+		Reset: w.named["usage"] == "reset", Add: w.named["usage"] == "add",
 	}
 	m, known := s.tenants[w.args[0]]
 	if known {

@@ -101,22 +101,26 @@ func (m *Model) waits(
 		return t.asked, refusal == "" && !slices.ContainsFunc(t.lacks, func(l lack) bool { return counts(&l) })
 	}
 	c := m.clone()
+	c.foresees = m.Now
 	keys, done := enough(c)
 	longest := time.Hour
 	for !done {
 		next := period.Forever
 		for k := range keys {
 			b := c.touch(k)
-			next = period.Earlier(next, c.due(k, b, c.cut(k, b)))
-			if b.end.Before(period.Forever) {
-				longest = max(longest, b.promised.Sub(b.nominal))
-			}
+			next = period.Earlier(next, c.due(k, b))
+			longest = max(longest, b.allowances[b.current].length)
 		}
 		switch {
 		case !next.Before(period.Forever):
 			return never, time.Time{}
 		case next.After(end):
 			const periods = 150 // enough for a rollover to reach its maximum, and for old overage to be paid
+			c.Now = period.Later(c.Now, c.Changes[len(c.Changes)-1].at)
+			enough(c)
+			for k := range keys {
+				longest = max(longest, c.touch(k).allowances[c.touch(k).current].length)
+			}
 			c.Now = c.Now.Add(periods * longest)
 			if _, done = enough(c); done {
 				return later, time.Time{}
@@ -155,6 +159,7 @@ func (m *Model) horizon(t *trial) time.Time {
 				end = period.Later(end, r.until)
 			}
 		}
+		end = period.Later(end, m.Changes[len(m.Changes)-1].at)
 		for _, g := range m.touch(k).grants {
 			if g.state == "pending" {
 				end = period.Later(end, g.from)

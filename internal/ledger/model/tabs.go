@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -20,9 +21,9 @@ type tab struct {
 
 // tabPart is the number of units that one reservation has paid, without the units that were given back.
 type tabPart struct {
-	line          int
-	grant, source string
-	n             int64
+	line  int
+	grant string
+	n     int64
 }
 
 func (t *tab) costs(n int64) int64 {
@@ -33,12 +34,12 @@ func (t *tab) costs(n int64) int64 {
 // late returns how many units of the payer are due but still reserved: 0 or 1.
 func (t *tab) late() int64 { return min(1, max(0, t.costs(t.used)-t.taken)) }
 
-func (t *tab) pay(line int, grant, source string, n int64) {
+func (t *tab) pay(line int, grant string, n int64) {
 	t.taken += n
 	byLine := func(p tabPart, line int) int { return cmp.Compare(p.line, line) }
 	at, found := slices.BinarySearchFunc(t.paid, line, byLine)
 	if !found {
-		t.paid = slices.Insert(t.paid, at, tabPart{line: line, grant: grant, source: source})
+		t.paid = slices.Insert(t.paid, at, tabPart{line: line, grant: grant})
 	}
 	t.paid[at].n += n
 }
@@ -79,14 +80,15 @@ func (m *Model) reservesFor(id string, t *tab) []*reservation {
 	return out
 }
 
-// take captures n units of a reservation for a tab.
-func (m *Model) take(r *reservation, t *tab, n int64) {
+// take captures n units of a reservation for a tab at the instant `at`.
+func (m *Model) take(r *reservation, t *tab, n int64, at time.Time) {
 	r.left -= n
 	b := m.balances[r.balance]
-	b.grant(r.grant).held -= n
-	b.used += n
+	g := b.grant(r.grant)
+	g.held -= n
+	b.spend(g, n, at)
 	b.entries++
-	t.pay(r.line, r.grant, r.source, n)
+	t.pay(r.line, r.grant, n)
 }
 
 // captureTab captures units of an item. r is the first open reservation of the payer for the item. left is the number
@@ -97,7 +99,7 @@ func (m *Model) captureTab(op *operation, c *ledger.HoldChange, item int, r rese
 	}
 	at := m.tabOf(c.HoldID, item, r.balance, -r.price, r.per)
 	t := &m.holds[c.HoldID].tabs[at]
-	op.groups = append(op.groups, group{item: int64(item), units: units, hold: c.HoldID, tab: at})
+	op.groups = append(op.groups, group{item: int64(item), units: units, hold: c.HoldID, tab: at, at: m.Now})
 	t.used += units
 	due, open, keep := max(0, t.costs(t.used)-t.taken), int64(0), int64(0)
 	reserves := m.reservesFor(c.HoldID, t)
@@ -113,7 +115,7 @@ func (m *Model) captureTab(op *operation, c *ledger.HoldChange, item int, r rese
 	for _, o := range reserves {
 		if n := min(now, o.left); n > 0 {
 			now -= n
-			m.take(o, t, n)
+			m.take(o, t, n, m.Now)
 			m.bill(op, item, o.balance, true)
 		}
 	}
@@ -150,17 +152,17 @@ func (m *Model) draw(op *operation, id string, t *tab, n int64) {
 	var amounts []int64
 	b.draw(n, func(g *grant, part int64) {
 		drawn, amounts = append(drawn, g), append(amounts, part)
-		b.used += part
+		b.spend(g, part, m.Now)
 		b.entries++
 		m.bill(op, t.item, t.payer, false)
 	})
 	for i, g := range drawn {
 		line := m.reservesOf(id) + 1
 		m.reserves = append(m.reserves, reservation{
-			hold: id, item: t.item, line: line, balance: t.payer, grant: g.id, source: g.source,
+			hold: id, item: t.item, line: line, balance: t.payer, grant: g.id,
 			price: -t.price, per: t.per, until: m.holds[id].until,
 		})
-		t.pay(line, g.id, g.source, amounts[i])
+		t.pay(line, g.id, amounts[i])
 		m.bill(op, t.item, t.payer, true)
 	}
 }
@@ -170,7 +172,7 @@ func (m *Model) buyMore(op *operation, id string, item int, b *balance, units in
 	payer := ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}
 	at := m.tabOf(id, item, payer, b.terms.price, b.terms.per)
 	t := &m.holds[id].tabs[at]
-	op.groups = append(op.groups, group{item: int64(item), units: units, hold: id, tab: at})
+	op.groups = append(op.groups, group{item: int64(item), units: units, hold: id, tab: at, at: m.Now})
 	t.used += units
 	if cost := max(0, t.costs(t.used)-t.taken); cost > 0 {
 		m.draw(op, id, t, cost)
@@ -180,9 +182,9 @@ func (m *Model) buyMore(op *operation, id string, item int, b *balance, units in
 	m.bill(op, item, payer, true)
 }
 
-// payTabs takes the unit of each tab that is due but still reserved, if its reservation ends. This is the last open
-// reservation of the tab.
-func (m *Model) payTabs(id string, ends func(*reservation) bool) {
+// payTabs takes the unit of each tab that is due but still reserved, if its reservation ends at the instant `at`. This
+// is the last open reservation of the tab.
+func (m *Model) payTabs(id string, at time.Time, ends func(*reservation) bool) {
 	h := m.holds[id]
 	for i := range h.tabs {
 		t := &h.tabs[i]
@@ -191,14 +193,14 @@ func (m *Model) payTabs(id string, ends func(*reservation) bool) {
 			continue
 		}
 		if last := reserves[len(reserves)-1]; ends(last) {
-			m.take(last, t, 1)
+			m.take(last, t, 1, at)
 		}
 	}
 }
 
 // refundTab gives back units of an item that a tab has paid. It also gives back the units of the payer that the
 // remaining used units do not cost. It returns the forfeited units.
-func (m *Model) refundTab(g *group, units int64, r *ledger.Refund, newID string) (forfeited int64) {
+func (m *Model) refundTab(g *group, units int64, r *ledger.Refund, from string) (forfeited int64) {
 	t := &m.holds[g.hold].tabs[g.tab]
 	t.used -= units
 	back := max(0, t.taken-t.costs(max(0, t.used)))
@@ -215,8 +217,10 @@ func (m *Model) refundTab(g *group, units int64, r *ledger.Refund, newID string)
 		}
 		back -= n
 		p.n -= n
-		if to := b.grant(p.grant); to != nil && to.state == "active" {
-			to.left += n
+		to := b.grant(p.grant)
+		if to.state == "active" {
+			b.uses = append(b.uses, use{g.at, to.of, -n})
+			b.returnTo(to, n)
 			continue
 		}
 		if ended == 0 {
@@ -225,7 +229,9 @@ func (m *Model) refundTab(g *group, units int64, r *ledger.Refund, newID string)
 		ended += n
 	}
 	if ended > 0 {
-		forfeited = m.restoreTo(b, last.grant, last.source, ended, r.Return, newID)
+		source := b.grant(last.grant) // all of it comes back as units of this grant
+		b.uses = append(b.uses, use{g.at, source.of, -ended})
+		forfeited = b.restore(source, ended, g.at, r.Return, m.Now, from)
 	}
 	return forfeited
 }

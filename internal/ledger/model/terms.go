@@ -1,7 +1,7 @@
 package model
 
 import (
-	"slices"
+	"maps"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -10,8 +10,9 @@ import (
 // Terms are the terms of a plan version for one meter.
 type Terms struct {
 	amount           int64
-	once             bool // one period without an end
-	day              bool // periods of a day; else of an hour
+	once             bool          // one period without an end
+	lasts            time.Duration // how long a once-only allowance lasts; 0: for ever
+	day              bool          // periods of a day; else of an hour
 	rollMin, rollMax *int64
 	overage          bool
 	overageCap       *int64
@@ -27,22 +28,53 @@ type planVersion struct {
 	meters map[string]Terms
 }
 
-// PlanChange puts the tenant on a plan at an instant.
+// PlanChange puts the tenant on new terms at an instant, which may lie in the future.
 type PlanChange struct {
 	at           time.Time
 	Plan         string
+	After        time.Duration    // time from the request until the change is in force
+	Shift        time.Duration    // from the tenant's first anchor to the anchor of these terms
+	Own          map[string]int64 // amounts of this tenant, by meter
 	Now, Prorate bool
-	Reset        bool // earlier use does not count
+	Reset        bool // a whole allowance anew; the rest of the old one expires
+	Add          bool // a whole allowance anew, beside the rest of the old one
+}
+
+// anew reports whether the change gives a whole allowance anew.
+func (c *PlanChange) anew() bool { return c.Reset || c.Add }
+
+// changeOf returns the change c as it acts on a meter. A change of the amounts of some meters gives only these anew.
+func (m *Model) changeOf(meter string, c *PlanChange) *PlanChange {
+	before := &PlanChange{}
+	for i := range m.Changes {
+		if m.Changes[i].at.Before(c.at) {
+			before = &m.Changes[i]
+		}
+	}
+	own, had := before.Own[meter]
+	amount, has := c.Own[meter]
+	if c.Plan != before.Plan || maps.Equal(c.Own, before.Own) || has != had || amount != own {
+		return c
+	}
+	only := *c
+	only.Reset, only.Add = false, false
+	return &only
+}
+
+// changeAt returns the newest change up to t.
+func (m *Model) changeAt(t time.Time) *PlanChange {
+	change := &m.Changes[0]
+	for i := range m.Changes {
+		if !m.Changes[i].at.After(t) {
+			change = &m.Changes[i]
+		}
+	}
+	return change
 }
 
 // termsAt returns the plan and the terms of k at t. The plan is empty when it has no such meter.
 func (m *Model) termsAt(k ledger.BalanceKey, t time.Time) (string, Terms) {
-	change := m.Changes[0]
-	for _, c := range m.Changes {
-		if !c.at.After(t) {
-			change = c
-		}
-	}
+	change := m.changeAt(t)
 	versions := m.plans[change.Plan]
 	version := versions[0]
 	for _, v := range versions {
@@ -55,33 +87,47 @@ func (m *Model) termsAt(k ledger.BalanceKey, t time.Time) (string, Terms) {
 		return "", Terms{}
 	}
 	if k.Subject != "" {
-		terms = Terms{amount: *terms.perSubject, once: terms.once, day: terms.day}
+		return change.Plan, Terms{amount: *terms.perSubject, once: terms.once, day: terms.day}
+	}
+	if own, ok := change.Own[k.Meter]; ok {
+		terms.amount = own
 	}
 	return change.Plan, terms
 }
 
-// instants lists the instants at which terms may change.
-func (m *Model) instants() []time.Time {
-	var out []time.Time
-	for _, c := range m.Changes {
-		out = append(out, c.at)
+// kind is the kind of a period: what its interval is.
+type kind string
+
+const (
+	none   kind = "none" // the plan has no such meter
+	once   kind = "once"
+	hourly kind = "hour"
+	daily  kind = "day"
+)
+
+func kindOf(plan string, terms *Terms) kind {
+	switch {
+	case plan == "":
+		return none
+	case terms.once:
+		return once
+	case terms.day:
+		return daily
 	}
-	for _, versions := range m.plans {
-		for _, v := range versions {
-			out = append(out, v.at)
-		}
-	}
-	slices.SortFunc(out, time.Time.Compare)
-	return out
+	return hourly
 }
 
-// calendar returns the period under terms that contains t.
+// endless reports whether periods of this kind have no end of their own.
+func (k kind) endless() bool { return k == none || k == once }
+
+// calendar returns the nominal period that contains t, under terms and the anchor in force at t.
 func (m *Model) calendar(terms *Terms, t time.Time) (time.Time, time.Time) {
 	length := time.Hour
 	if terms.day {
 		length = 24 * time.Hour
 	}
-	start := m.anchor.Add(t.Sub(m.anchor).Truncate(length))
+	anchor := m.anchor.Add(m.changeAt(t).Shift)
+	start := anchor.Add(t.Sub(anchor).Truncate(length))
 	if start.After(t) {
 		start = start.Add(-length)
 	}

@@ -37,9 +37,6 @@ type asked struct {
 var yearMeters = []string{"a", "b", "c"}
 
 func startYears(t *rapid.T) *years {
-	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"}
-	zone, err := period.ParseZone(rapid.SampledFrom(zones).Draw(t, "zone"))
-	require.NoError(t, err)
 	y := &years{t: t, rough: newMemory(), plain: newMemory(), sticky: rapid.Bool().Draw(t, "sticky")}
 	y.now = time.Date(2027, 11, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 150*24).Draw(t, "birth")) * time.Hour)
 	y.cal = &calendar{
@@ -49,9 +46,17 @@ func startYears(t *rapid.T) *years {
 	for _, plan := range []string{"p", "q"} {
 		y.version(plan)
 	}
-	anchor := time.Date(2027, 8, 31, 2, 30, 0, 0, zone).AddDate(0, 0, -rapid.IntRange(0, 3).Draw(t, "anchor")).UTC()
-	y.terms(ledger.TenantTerms{Plan: "p", AnchorAt: anchor, Zone: zone})
+	y.terms(y.moved("p"))
 	return y
+}
+
+// moved returns terms with a plan, a time zone and an anchor.
+func (y *years) moved(plan string) ledger.TenantTerms {
+	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"}
+	zone, err := period.ParseZone(rapid.SampledFrom(zones).Draw(y.t, "zone"))
+	require.NoError(y.t, err)
+	anchor := time.Date(2027, 8, 31, 2, 30, 0, 0, zone).AddDate(0, 0, -rapid.IntRange(0, 3).Draw(y.t, "anchor")).UTC()
+	return ledger.TenantTerms{Plan: plan, AnchorAt: anchor, Zone: zone}
 }
 
 // version adds a version of a plan to the calendar and both memories.
@@ -95,7 +100,7 @@ func (y *years) tick() {
 	default:
 		var ahead []time.Time
 		for _, meter := range yearMeters {
-			periods, pots := y.cal.draw(meter, y.now)
+			periods, pots := y.cal.state(meter, y.now)
 			ahead = append(ahead, periods[len(periods)-1].end)
 			for _, p := range pots {
 				ahead = append(ahead, p.from, p.until)
@@ -129,7 +134,7 @@ func (y *years) request() asked {
 		case 0:
 			g.ExpiresAt = y.now.Add(time.Duration(rapid.IntRange(1, 90*24).Draw(t, "hours")) * time.Hour)
 		case 1: // the grant ends at the end of the period
-			periods, _ := y.cal.draw(g.Meter, y.now)
+			periods, _ := y.cal.state(g.Meter, y.now)
 			if end := periods[len(periods)-1].end; end.Before(period.Forever) {
 				g.ExpiresAt = end
 			}
@@ -338,8 +343,12 @@ func TestCalendar_Programs_AgreeWithLedger(t *testing.T) {
 			case 5:
 				if rapid.IntRange(0, 1).Draw(t, "change?") == 0 {
 					y.now = y.now.Add(time.Second)
-					last := y.cal.history[len(y.cal.history)-1]
-					y.terms(ledger.TenantTerms{Plan: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "plan"), AnchorAt: last.AnchorAt, Zone: last.Zone})
+					plan, last := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "plan"), y.cal.history[len(y.cal.history)-1]
+					next := ledger.TenantTerms{Plan: plan, AnchorAt: last.AnchorAt, Zone: last.Zone}
+					if rapid.IntRange(0, 2).Draw(t, "moved?") == 0 {
+						next = y.moved(plan)
+					}
+					y.terms(next)
 				}
 			default:
 				y.batch()

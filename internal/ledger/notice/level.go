@@ -173,9 +173,10 @@ func (w *watched) opened(n *notices, sums *ledger.Sums) {
 }
 
 // makesRoom reports whether an entry removes units that a plan gave, at the end of a period or of a trial. Such an
-// entry is not use.
+// entry is not use. A change that gives the allowance anew ends the old one in its own operation.
 func makesRoom(e *ledger.Entry) bool {
-	return e.Kind == ledger.EntryExpire && (e.Source == ledger.SourceAllowance || e.Source == ledger.SourceRollover)
+	return e.Kind == ledger.EntryExpire && (e.Source == ledger.SourceAllowance || e.Source == ledger.SourceRollover) &&
+		!e.ByChange()
 }
 
 // regrants reports whether the entry with index i issues refunded units anew. The units count as refunded, so the limit

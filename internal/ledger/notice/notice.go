@@ -17,6 +17,7 @@ const (
 	holdExpires = "§hold-expire/"
 	holdTakes   = "§hold-capture/"
 	opens       = "§allowance/"
+	opensOnce   = "§once/"
 )
 
 // notices collects the events of a batch.
@@ -135,7 +136,8 @@ func (n *notices) entered(i int, e *ledger.Entry) {
 		n.holdExpired(i, holdExpires, e.Amount)
 	case e.Kind == ledger.EntryCapture && strings.HasPrefix(e.OperationID, holdTakes):
 		n.holdExpired(i, holdTakes, 0)
-	case e.Kind == ledger.EntryGrant && e.Source == ledger.SourceAllowance && strings.HasPrefix(e.OperationID, opens):
+	case e.Kind == ledger.EntryGrant && e.Source == ledger.SourceAllowance &&
+		(strings.HasPrefix(e.OperationID, opens) || strings.HasPrefix(e.OperationID, opensOnce) && e.EffectiveAt.Equal(e.PeriodStart)):
 		n.opened(i, e)
 	}
 }
@@ -146,6 +148,13 @@ func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
 		return false
 	}
 	book := n.book(e.BalanceKey)
+	if book != nil {
+		for _, g := range book.Grants {
+			if g.ID == e.Grant && g.ExpiresAt.After(e.EffectiveAt) {
+				return true // a change of terms has ended it
+			}
+		}
+	}
 	return book == nil || slices.ContainsFunc(book.Closed, func(p ledger.PeriodRow) bool { return p.End.Equal(e.EffectiveAt) })
 }
 

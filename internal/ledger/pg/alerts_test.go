@@ -220,7 +220,23 @@ func TestEvents_ChangeThatLeavesNothing_TellsExhaustedAlone(t *testing.T) {
 	b.changeNow("downgraded", "plan-500", b.now())
 	wantRefusal(b, errcode.QuotaExceeded, debitOf("downgraded", "e", 1))
 	wantRefusal(b, errcode.QuotaExceeded, debitOf("downgraded", "f", 1))
-	wantEqual(t, "downgraded", b.alerts("downgraded", "api_calls", ""), []string{"exhausted 0 0 0"})
+	wantEqual(t, "downgraded", b.alerts("downgraded", "api_calls", ""), []string{"exhausted 600 600 0"})
+
+	// A change that gives the allowance anew ends the rest of the old one and gives the new one in one step.
+	b.simple("none", 0).simple("little", 100)
+	for tenant, plan := range map[string]string{"emptied": "plan-0", "reduced": "plan-100", "renewed": "plan-1000"} {
+		b.simple(tenant, 1000)
+		b.debit(tenant, "d", 600)
+		b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, at_once, usage)
+			SELECT tenant_id, $2, $3, anchor, timezone, true, 'reset' FROM tenants WHERE tenant_id = $1`,
+			tenant, b.now(), plan)
+	}
+	wantRefusal(b, errcode.CreditsExhausted, debitOf("emptied", "e", 1))
+	b.mustDebit(debitOf("reduced", "e", 1))
+	b.mustDebit(debitOf("renewed", "e", 1))
+	wantEqual(t, "emptied", b.alerts("emptied", "api_calls", ""), []string{"exhausted 600 600 0"})
+	wantEqual(t, "reduced", b.alerts("reduced", "api_calls", ""), []string{"80 600 700 100"})
+	wantEqual(t, "renewed", b.alerts("renewed", "api_calls", ""), []string{})
 	b.mustVerify()
 }
 
@@ -428,7 +444,8 @@ func (o *journalReader) end() {
 	ofPlan := func(e *ledger.Entry) bool {
 		return e.Source == ledger.SourceAllowance || e.Source == ledger.SourceRollover
 	}
-	if len(o.op) == 0 || o.late || o.op[0].Kind == ledger.EntryExpire && ofPlan(&o.op[0]) {
+	due := func(e *ledger.Entry) bool { return strings.HasPrefix(e.OperationID, "§expire/") }
+	if len(o.op) == 0 || o.late || due(&o.op[0]) && ofPlan(&o.op[0]) {
 		return
 	}
 	used := func(s *ledger.Sums) int64 { return max(0, s.Used-s.Refunded) + s.Overage - s.Owed }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/notice"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
@@ -193,8 +194,11 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 		}
 	}
 	more.attach(t.batch.Books, grants, terms, t.ledger.learned)
+	if err := t.ledger.readPastUse(ctx, t.conn, t.batch.Books, terms, t.batch.Now); err != nil {
+		return err
+	}
 	if len(t.changedNow) > 0 {
-		t.markUncut(terms)
+		t.markUnchanged(terms)
 	}
 	return nil
 }
@@ -237,29 +241,29 @@ func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
 		book.Terms = t.ledger.learned.allowance(book.BalanceKey, book.Plan, book.PlanVersion)
 	}
 	grants, terms = book.Lacks(t.batch.Now, t.termsChanged.Add(termsCommitMargin), most)
-	cut := len(t.changedNow) > 0 && t.mayBeCut(book)
+	cut := len(t.changedNow) > 0 && t.mayChange(book)
 	return grants || cut, terms || cut
 }
 
-// markUncut remembers the balances whose open period the newest terms of the tenant do not end early. The terms of all
-// balances in keys were read.
-func (t *tx) markUncut(keys []ledger.BalanceKey) {
+// markUnchanged remembers the balances whose open period the newest terms of the tenant do not end early. The terms of
+// all balances in keys were read.
+func (t *tx) markUnchanged(keys []ledger.BalanceKey) {
 	for _, k := range keys {
 		book := t.batch.Books[k]
-		if at, ok := t.changedNow[k.Tenant]; ok && book.Uncut() {
-			t.ledger.learned.markUncut(k, uncutPeriod{start: book.Start, terms: at})
+		if at, ok := t.changedNow[k.Tenant]; ok && book.Unchanged(period.Later(at, t.batch.Now)) {
+			t.ledger.learned.markUnchanged(k, unchangedPeriod{start: book.Start, terms: at})
 		}
 	}
 }
 
-// mayBeCut reports whether the tenant's terms that apply at once may end the open period of the book early. It
+// mayChange reports whether the tenant's terms that apply at once may end the open period of the book early. It
 // returns false if it is known that they do not.
-func (t *tx) mayBeCut(book *ledger.Book) bool {
+func (t *tx) mayChange(book *ledger.Book) bool {
 	at, ok := t.changedNow[book.Tenant]
-	if !ok || t.ledger.learned.isUncut(book.BalanceKey, uncutPeriod{start: book.Start, terms: at}) {
+	if !ok || t.ledger.learned.isUnchanged(book.BalanceKey, unchangedPeriod{start: book.Start, terms: at}) {
 		return false
 	}
-	return book.MayBeCut(at.Add(termsCommitMargin))
+	return book.MayChange(at.Add(termsCommitMargin))
 }
 
 // commit is the last round trip: it runs the statements that out already contains, writes the changes and commits. Then

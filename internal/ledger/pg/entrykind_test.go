@@ -19,7 +19,7 @@ func TestEntryKind_MovesMatchAuditorSums(t *testing.T) {
 		got, audited := audit.MovedBy(string(kind))
 		require.True(t, known && audited, "kind %s: the ledger knows it: %t, the auditor: %t", kind, known, audited)
 		want := audit.Moved{
-			Granted: m.Granted, Refunded: m.Refunded, Used: m.Used, Expired: m.Expired, Adjusted: m.Adjusted, Held: m.Held, Overage: m.Overage,
+			Granted: m.Granted, Amended: m.Amended, Refunded: m.Refunded, Used: m.Used, Expired: m.Expired, Adjusted: m.Adjusted, Held: m.Held, Overage: m.Overage,
 			Owed: m.Owed, Paid: m.Paid, Remaining: m.Remaining(),
 		}
 		assert.Equal(t, want, got, "%s: package ledger and the auditor add entries up differently", kind)

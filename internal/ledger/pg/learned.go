@@ -23,12 +23,12 @@ type learnedCache struct {
 
 	termsMu    sync.RWMutex
 	allowances map[allowanceKey]*ledger.Allowance
-	uncut      map[ledger.BalanceKey]uncutPeriod
+	unchanged  map[ledger.BalanceKey]unchangedPeriod
 }
 
-// uncutPeriod records that no terms which apply at once end an open period early. The period began at the instant
+// unchangedPeriod records that no terms which apply at once end an open period early. The period began at the instant
 // `start`, and the terms were made by the instant `terms`. These terms and the start of the period never change.
-type uncutPeriod struct{ start, terms time.Time }
+type unchangedPeriod struct{ start, terms time.Time }
 
 type allowanceKey struct {
 	meter   string
@@ -47,7 +47,7 @@ func newLearnedCache(most int) *learnedCache {
 		overflow:   map[ledger.BalanceKey][]ledger.BalanceKey{},
 		capped:     map[ledger.BalanceKey]struct{}{},
 		allowances: map[allowanceKey]*ledger.Allowance{},
-		uncut:      map[ledger.BalanceKey]uncutPeriod{},
+		unchanged:  map[ledger.BalanceKey]unchangedPeriod{},
 	}
 }
 
@@ -68,22 +68,22 @@ func (c *learnedCache) keepAllowance(k ledger.BalanceKey, plan string, version i
 	c.allowances[allowanceKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}] = a
 }
 
-// isUncut reports whether it is known that the tenant's terms do not end the balance's open period early.
-func (c *learnedCache) isUncut(k ledger.BalanceKey, p uncutPeriod) bool {
+// isUnchanged reports whether it is known that the tenant's terms do not end the balance's open period early.
+func (c *learnedCache) isUnchanged(k ledger.BalanceKey, p unchangedPeriod) bool {
 	c.termsMu.RLock()
 	defer c.termsMu.RUnlock()
-	known, ok := c.uncut[k]
+	known, ok := c.unchanged[k]
 	return ok && known.start.Equal(p.start) && known.terms.Equal(p.terms)
 }
 
-// markUncut records that the tenant's terms do not end the balance's open period early.
-func (c *learnedCache) markUncut(k ledger.BalanceKey, p uncutPeriod) {
+// markUnchanged records that the tenant's terms do not end the balance's open period early.
+func (c *learnedCache) markUnchanged(k ledger.BalanceKey, p unchangedPeriod) {
 	c.termsMu.Lock()
 	defer c.termsMu.Unlock()
-	if len(c.uncut) >= c.most {
-		clear(c.uncut)
+	if len(c.unchanged) >= c.most {
+		clear(c.unchanged)
 	}
-	c.uncut[k] = p
+	c.unchanged[k] = p
 }
 
 // spender is an operation that draws from balances: a debit or a hold.

@@ -124,7 +124,7 @@ func (s *life) rewind(by time.Duration) error {
 			b.Queue(sql, s.tenant, by)
 		}
 		b.Queue(testenv.RewoundHolds, s.tenant, by)
-		b.Queue("UPDATE plans SET created_at = created_at - $2::interval WHERE plan = ANY($1)", []string{s.planName("small"), s.planName("large")}, by)
+		b.Queue("UPDATE plans SET created_at = created_at - $2::interval WHERE plan = ANY($1)", s.planNames(), by)
 	})
 	before := s.fingerprints()
 	s.ahead += by
@@ -147,6 +147,15 @@ func (s *life) fingerprints() map[string][16]byte {
 
 func (s *life) planName(plan string) string { return s.tenant + "-" + plan }
 
+// planNames returns the names of all plans of the program.
+func (s *life) planNames() []string {
+	names := make([]string, len(model.Plans))
+	for i, plan := range model.Plans {
+		names[i] = s.planName(plan)
+	}
+	return names
+}
+
 // writeVersion writes the newest version of a plan to the catalogue.
 func (s *life) writeVersion(b *pgx.Batch, plan string) {
 	versions := s.Memory.Plans[plan]
@@ -154,7 +163,10 @@ func (s *life) writeVersion(b *pgx.Batch, plan string) {
 	b.Queue("INSERT INTO plans (plan, version, created_at) VALUES ($1, $2, $3)", s.planName(plan), v.Version, s.stored(v.CreatedAt))
 	for meter, a := range v.Allowances {
 		var policy, atEnd, overflow, ratio *string
-		var price, units, per *int64
+		var price, units, per, days *int64
+		if a.Lasts > 0 {
+			days = new(int64(a.Lasts / (24 * time.Hour)))
+		}
 		if a.OverageAllowed {
 			policy = new("allow")
 		}
@@ -169,10 +181,10 @@ func (s *life) writeVersion(b *pgx.Batch, plan string) {
 		}
 		b.Queue(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max,
 			overage_policy, overage_cap, overflow_meter, overflow_price, per_subject, overage_at_period_end,
-			ratio_meter, ratio_units, ratio_per)
-			VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+			ratio_meter, ratio_units, ratio_per, expires_in_days)
+			VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
 			s.planName(plan), v.Version, meter, a.Amount, string(a.Every), string(a.Anchor), a.RolloverMin, a.RolloverMax,
-			policy, a.OverageCap, overflow, price, a.PerSubject, atEnd, ratio, units, per)
+			policy, a.OverageCap, overflow, price, a.PerSubject, atEnd, ratio, units, per, days)
 	}
 }
 
@@ -192,8 +204,8 @@ func (s *life) newPlan(c model.PlanChange) error {
 		}
 		at := s.stored(s.Now)
 		b.Queue(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate, prorate, usage)
-			SELECT tenant_id, $2, $3, anchor, timezone, $4, $5, CASE WHEN $6 THEN 'reset' ELSE 'carry' END FROM tenants WHERE tenant_id = $1`,
-			s.tenant, at, s.planName(c.Plan), c.Now, c.Prorate, c.Reset)
+			SELECT tenant_id, $2, $3, anchor, timezone, $4, $5, CASE WHEN $6 THEN 'reset' WHEN $7 THEN 'add' ELSE 'carry' END FROM tenants WHERE tenant_id = $1`,
+			s.tenant, at, s.planName(c.Plan), c.Now, c.Prorate, c.Reset, c.Add)
 		s.logf("plan changes: %+v", c)
 	})
 }

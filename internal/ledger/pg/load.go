@@ -1,7 +1,10 @@
 package pg
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -66,6 +69,42 @@ func (more *loading) attach(
 			if b.Terms = ledger.AllowanceOf(k, more.terms.Plans, b.Plan, b.PlanVersion); b.Terms != nil {
 				learned.keepAllowance(k, b.Plan, b.PlanVersion, b.Terms)
 			}
+		}
+	}
+}
+
+// readPastUse reads the use that counts after a change of the interval, for the books that need it up to the instant
+// now. Entries that were written after a book was read do not count: the statement is bounded by the book's seq.
+func (l *Ledger) readPastUse(
+	ctx context.Context, conn *pgx.Conn, books map[ledger.BalanceKey]*ledger.Book, keys []ledger.BalanceKey,
+	now time.Time,
+) error {
+	for {
+		round := &pgx.Batch{}
+		for _, k := range keys {
+			b := books[k]
+			u, wants := b.WantsPastUse(now)
+			if !wants {
+				continue
+			}
+			from, until := []time.Time{}, []time.Time{}
+			for i := range u.ApartFrom {
+				from, until = append(from, toDB(u.ApartFrom[i])), append(until, toDB(u.ApartUntil[i]))
+			}
+			round.Queue(l.sql["PastUse"], k.Tenant, k.Meter, k.Subject, u.Since, b.Seq, from, until).QueryRow(
+				func(row pgx.Row) error {
+					if err := row.Scan(&u.Drawn, &u.Overage); err != nil {
+						return fmt.Errorf("read the use of %v since %s: %w", k, u.Since.Format(time.RFC3339), err)
+					}
+					b.AddPastUse(u)
+					return nil
+				})
+		}
+		if round.Len() == 0 {
+			return nil
+		}
+		if err := conn.SendBatch(ctx, round).Close(); err != nil {
+			return err //nolint:wrapcheck // the functions of the batch name what was read
 		}
 	}
 }

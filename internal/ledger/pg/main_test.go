@@ -45,6 +45,10 @@ func pastStatement(l *pg.Ledger, k ledger.BalanceKey, at time.Time) (*pg.PastSta
 	}
 	out := &pg.PastStatement{Sums: s.Sums, Plan: s.Plan, Start: s.Start, End: s.End, Closed: s.Closed, Closing: s.Closing}
 	for _, line := range s.Lines {
+		if line.Kind == history.Amend {
+			out.Lines.Amended += line.Amount
+			continue
+		}
 		out.Lines.Apply(line.Kind, line.Amount)
 	}
 	return out, nil

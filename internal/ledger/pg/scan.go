@@ -70,14 +70,18 @@ func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error 
 		_, err := pgx.ForEachRow(rows, []any{
 			&b.Tenant, &b.Meter, &b.Subject, &b.Seq, &b.Plan, &b.PlanVersion, &b.Allowance, &b.Renews, &b.Start, &b.End,
 			&b.Opening, &b.Granted, &b.Refunded, &b.Used, &b.Expired, &b.Adjusted, &b.Held, &b.Overage,
-			&b.Owed, &b.Paid, &b.Carried, &b.SpanUsed, &b.SpanEnd, &b.ForgivenSeq, &b.HeadID, &b.HeadSource, &b.HeadRemaining, &b.NextEvent,
-			&b.UpdatedAt, &b.RollAt, &chain,
+			&b.Owed, &b.Paid, &b.Carried, &b.Amended, &b.Entitled, &b.Short, &b.OverageBefore, &b.CarriedFrom, &b.AllowanceAt, &b.TermsAt,
+			&b.ForgivenSeq, &b.HeadID, &b.HeadSource, &b.HeadRemaining, &b.NextEvent, &b.UpdatedAt, &b.RollAt, &chain,
 		}, func() error {
 			row := b
 			row.Chain = chainOf(chain)
 			row.Start, row.End = fromDB(row.Start), fromDB(row.End)
 			row.NextEvent, row.UpdatedAt, row.RollAt = fromDB(row.NextEvent), fromDB(row.UpdatedAt), fromDB(row.RollAt)
-			row.SpanEnd = fromDB(row.SpanEnd)
+			row.CarriedFrom, row.AllowanceAt, row.TermsAt = fromDB(row.CarriedFrom), fromDB(row.AllowanceAt), fromDB(row.TermsAt)
+			if row.AllowanceAt.Before(row.Start) {
+				row.Amended = 0 // of an earlier period: a version that knows no amendments opened this one
+			}
+			row.Adjusted -= row.Amended // the column has both, for such versions
 			into[row.BalanceKey] = ledger.NewBook(row)
 			return nil
 		})

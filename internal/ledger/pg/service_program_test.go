@@ -43,7 +43,7 @@ type PastStatement struct {
 // step returns a random next step of the tenant. The caller runs it at the same time as the steps of other tenants.
 func (s *life) step() func() error {
 	t := s.T
-	plan := func() string { return rapid.SampledFrom([]string{"small", "large"}).Draw(t, "plan") }
+	plan := func() string { return rapid.SampledFrom(model.Plans).Draw(t, "plan") }
 	reader := rapid.IntRange(0, 1).Draw(t, "reader")
 	do := func() error { return nil }
 	switch rapid.IntRange(0, 15).Draw(t, "step") {
@@ -201,7 +201,7 @@ func (s *life) compareStatements(k ledger.BalanceKey) error {
 		}
 		if b.Closed {
 			got = append(got, model.PeriodText(strings.TrimPrefix(b.Plan, s.tenant+"-"), b.Start.Add(s.ahead), b.End.Add(s.ahead), [...]int64{
-				b.Opening, b.Granted, b.Refunded, b.Used, b.Expired, b.Adjusted, b.Overage, b.Held, b.Closing,
+				b.Opening, b.Granted, b.Amended, b.Refunded, b.Used, b.Expired, b.Adjusted, b.Overage, b.Held, b.Closing,
 			}))
 		}
 		next = b
@@ -220,7 +220,7 @@ func (s *life) compareStatements(k ledger.BalanceKey) error {
 func checkStatement(b, next *PastStatement) error {
 	sum := b.Lines
 	switch {
-	case b.Opening+b.Granted+b.Refunded-b.Used-b.Expired+b.Adjusted != b.Closing:
+	case b.Opening+b.Granted+b.Amended+b.Refunded-b.Used-b.Expired+b.Adjusted != b.Closing:
 		return errors.New("the statement does not foot")
 	case sum.Granted != b.Granted || sum.Refunded != b.Refunded || sum.Used != b.Used || sum.Expired != b.Expired || sum.Adjusted != b.Adjusted || sum.Overage != b.Overage:
 		return errors.New("the lines do not add up to the statement")

@@ -376,7 +376,7 @@ func TestRollover_CarriesWithinBounds(t *testing.T) {
 	}
 }
 
-func TestPlanChange_Now_EndsPeriod_Prorates_KeepsPaidGrants(t *testing.T) {
+func TestPlanChange_Now_Amends_Prorates_KeepsPaidGrants(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).allowance("small", "api_calls", 100, "hour", "")
 	b.allowance("large", "api_calls", 3600, "hour", "")
@@ -389,10 +389,9 @@ func TestPlanChange_Now_EndsPeriod_Prorates_KeepsPaidGrants(t *testing.T) {
 			SELECT tenant_id, clock_timestamp(), 'large', anchor, timezone, true, tenant_id = 'acme' FROM tenants WHERE tenant_id = $1`, tenant)
 	}
 	got := b.mustBalance("acme", "api_calls")
-	// The prorated allowance is one unit a second. 59 of 60 minutes are left, minus the duration of this test.
-	assert.True(t, got.Granted >= 3480 && got.Granted <= 3540 && got.Opening == 50 && got.Used == 0 &&
-		got.Plan == "large", "got %+v", got)
-	b.wantSums("whole", "api_calls", ledger.Sums{Opening: 50, Granted: 3570}) // 30 were used before
+	// The larger allowance is one unit a second for 59 of 60 minutes, less the duration of this test.
+	assert.True(t, got.Granted == 150 && got.Amended >= 3380 && got.Amended <= 3442 && got.Used == 30 && got.Plan == "large", "got %+v", got)
+	b.wantSums("whole", "api_calls", ledger.Sums{Granted: 150, Amended: 3500, Used: 30})
 	b.mustDebit(debitOf("acme", "k2", 10))
 	b.mustDebit(debitOf("whole", "k2", 10))
 	b.mustVerify()

@@ -40,21 +40,21 @@ func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
 	for i := range subjects {
 		subject := fmt.Sprint("user-", i)
 		got := b.mustSubject("acme", "api_calls", subject)
-		assert.True(t, got.Plan == "large" && got.Remaining == 36 && got.Used == 0, "%s is read as %+v", subject, got)
+		assert.True(t, got.Plan == "large" && got.Remaining == 36 && got.Used == 4, "%s is read as %+v", subject, got)
 		b.mustDebit(debit(subject, fmt.Sprint("after-", i), 30))
 		wantRefusal(b, errcode.QuotaExceeded, debit(subject, fmt.Sprint("much-", i), 7))
 		got = b.mustSubject("acme", "api_calls", subject)
-		assert.True(t, got.Plan == "large" && got.Used == 30 && got.Remaining == 6, "%s: %+v", subject, got)
+		assert.True(t, got.Plan == "large" && got.Used == 34 && got.Remaining == 6, "%s: %+v", subject, got)
 	}
 	got := b.mustBalance("acme", "api_calls")
-	assert.True(t, got.Plan == "large" && got.Used == subjects*30 && got.Remaining == 5000-subjects*34,
+	assert.True(t, got.Plan == "large" && got.Used == subjects*34 && got.Remaining == 5000-subjects*34,
 		"the tenant's balance is %+v", got)
 	b.mustVerify()
 }
 
-// A change of terms may be committed after an entry whose instant is later than the change. Then the change ends the
-// period at an instant after that entry.
-func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
+// A change of terms may be committed after an entry whose instant is later than the change. Then the change amends the
+// allowance at an instant after that entry.
+func TestTermsNow_CommittedLate_AmendsAfterItsEntries(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).allowance("small", "api_calls", 100, "year", "")
 	b.allowance("large", "api_calls", 500, "year", "")
@@ -65,27 +65,32 @@ func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
 	b.changeNow("acme", "large", stamped)
 	b.mustDebit(debitOf("acme", "k2", 7))
 	got := b.mustBalance("acme", "api_calls")
-	assert.True(t, got.Plan == "large" && got.Used == 7 && got.Remaining == 500-31-7 &&
-		!got.PeriodStart.Before(late.AsOf), "got %+v; the entry before the commit is of %s", got, late.AsOf)
+	assert.True(t, got.Plan == "large" && got.Used == 38 && got.Amended == 400 && got.Remaining == 500-31-7,
+		"got %+v", got)
+	amended := one[time.Time](b, "SELECT effective_at FROM entries WHERE kind = 'amend_up'")
+	assert.False(t, amended.Before(late.AsOf), "amended at %s; the entry before is of %s", amended, late.AsOf)
 	b.mustVerify()
 }
 
 // A change of terms may have an instant before a period's end, and be committed after the next period was opened with
-// the old terms. Then the change ends that next period.
-func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
+// the old terms. Then the change amends the allowance of that next period, once.
+func TestTermsNow_CommittedAfterNextPeriodOpened_AmendsIt(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).allowance("small", "api_calls", 100, "year", "")
 	b.allowance("large", "api_calls", 500, "year", "")
 	b.signUp("acme", "small")
 	b.mustDebit(debitOf("acme", "k1", 30))
 	opened := b.mustBalance("acme", "api_calls").PeriodStart
-	b.exec("UPDATE tenant_terms SET effective_at = effective_at - interval '1 hour'") // so that the change is later
+	// So that the change is later than the first terms.
+	b.exec("UPDATE tenant_terms SET effective_at = effective_at - interval '1 hour'")
+	b.exec("UPDATE balances SET terms_at = terms_at - interval '1 hour'")
 	b.changeNow("acme", "large", opened.Add(-time.Second))
 	b.mustDebit(debitOf("acme", "k2", 7))
 	got := b.mustBalance("acme", "api_calls")
-	assert.True(t, got.Plan == "large" && got.Used == 7 && got.PeriodStart.After(opened), "%s: %+v", opened, got)
+	assert.True(t, got.Plan == "large" && got.Used == 37 && got.Amended == 400 && got.PeriodStart.Equal(opened),
+		"%s: %+v", opened, got)
 	b.mustDebit(debitOf("acme", "k3", 7))
-	wantEqual(t, "used, if the period was not ended again", b.mustBalance("acme", "api_calls").Used, 14)
+	wantEqual(t, "amended, after one more debit", b.mustBalance("acme", "api_calls").Amended, 400)
 }
 
 // If a change has no effect on a meter, the ledger examines it only once for each balance, and not with every debit.
@@ -97,14 +102,33 @@ func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	at := b.now().Truncate(time.Microsecond)
 	b.changeNow("acme", "small", at)
 	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
-	p := uncutPeriod{start: b.mustBalance("acme", "api_calls").PeriodStart, terms: at}
-	assert.False(t, b.learned.isUncut(k, p), "known before it was read")
+	p := unchangedPeriod{start: b.mustBalance("acme", "api_calls").PeriodStart, terms: at}
+	assert.False(t, b.learned.isUnchanged(k, p), "known before it was read")
 	b.mustDebit(debitOf("acme", "k2", 1))
-	assert.True(t, b.learned.isUncut(k, p), "the next debit reads the terms again")
+	assert.True(t, b.learned.isUnchanged(k, p), "the next debit reads the terms again")
 	got := b.mustBalance("acme", "api_calls")
 	assert.True(t, got.Used == 2 && got.Remaining == 98, "got %+v", got)
 	// Another instance gets the same result, like this instance after a restart.
 	other := b.on(openLedger(t, b.url))
 	wantEqual(t, "remaining", other.mustDebit(debitOf("acme", "k3", 1)).Items[0].Remaining, 97)
 	b.mustVerify()
+}
+
+// A trial that the version before has given has an operation that does not say that it is granted once. It stays until
+// its own end, and its use reduces no other allowance.
+func TestTermsNow_TrialOfAnOlderVersion_IsGrantedOnce(t *testing.T) {
+	t.Parallel()
+	for used, rest := range map[int64]int64{40: 60, 100: 0} {
+		b := newBundle(t).allowance("trial", "api_calls", 100, "once", "expires_in_days = 14")
+		b.allowance("paid", "api_calls", 100, "month", "")
+		b.signUp("acme", "trial")
+		b.mustDebit(debitOf("acme", "k1", used))
+		b.exec("UPDATE grants SET operation_id = replace(operation_id, '§once/', '§allowance/')")
+		b.changeNow("acme", "paid", b.now())
+		got := b.mustBalance("acme", "api_calls")
+		assert.True(t, got.Remaining == 100+rest && got.Carried != nil && *got.Carried == 0,
+			"%d were used: %+v", used, got)
+		left := b.mustDebit(debitOf("acme", "k2", 1)).Items[0].Remaining
+		assert.Equal(t, 99+rest, left, "%d were used", used)
+	}
 }

@@ -75,6 +75,9 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	if !at.IsZero() && at.Before(b.Now) {
 		b.Now = at
 	}
+	if err := l.readPastUse(ctx, conn, b.Books, there, b.Now); err != nil {
+		return nil, unavailable("read the use before a change of the interval", err)
+	}
 	if err := b.AdvanceInMemory(ctx.Err); err != nil {
 		if ctx.Err() != nil {
 			return nil, unavailable("work off the due events of a balance", err)

@@ -221,8 +221,13 @@ func balanceColumns(b []*ledger.Book) []any {
 		column(b, func(b **ledger.Book) time.Time { return (*b).RollAt }),
 		chains(b),
 		column(b, func(b **ledger.Book) int64 { return (*b).Carried }),
-		column(b, func(b **ledger.Book) int64 { return (*b).SpanUsed }),
-		column(b, func(b **ledger.Book) time.Time { return toDB((*b).SpanEnd) }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Amended }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Entitled }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Short }),
+		column(b, func(b **ledger.Book) int64 { return (*b).OverageBefore }),
+		column(b, func(b **ledger.Book) time.Time { return toDB((*b).CarriedFrom) }),
+		column(b, func(b **ledger.Book) time.Time { return toDB((*b).AllowanceAt) }),
+		column(b, func(b **ledger.Book) time.Time { return toDB((*b).TermsAt) }),
 	}
 }
 
@@ -299,6 +304,7 @@ func queuePeriods(q map[string]string, out *pgx.Batch, p []ledger.PeriodRow) {
 		column(p, func(p *ledger.PeriodRow) int64 { return p.RolledOver }),
 		column(p, func(p *ledger.PeriodRow) int64 { return p.Rollover }),
 		column(p, func(p *ledger.PeriodRow) int64 { return p.Owing }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Amended }),
 	)
 }
 

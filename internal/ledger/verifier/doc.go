@@ -21,6 +21,8 @@
 //	V5  Verifications read through their own connections, so that they use no connection of balances or reports.
 //	V6  What follows from terms is compared with all terms that the tenant had agreed to when the period began, not
 //	    only with those in force: terms may be committed late, and that is no difference.
+//	V7  What a balance says about changes inside its open period is compared only if the version that opened the
+//	    period knew of such changes.
 //
 // # Clock, concurrency, failure
 //

@@ -78,10 +78,10 @@ func (c *comparison) compare() {
 	for i := range c.balance.Periods {
 		p := &c.balance.Periods[i]
 		at := "period " + p.Start.UTC().Format(time.RFC3339) + " "
-		by := ledger.OpenedBy(c.key, c.history, c.plans, p.Start, p.Plan, p.PlanVersion)
+		by := ledger.OpenedBy(c.key, c.history, c.plans, p.Start, p.End, p.Plan, p.PlanVersion)
 		of := grants[p.Start.UnixMicro()]
 		delete(grants, p.Start.UnixMicro())
-		if len(by) == 0 {
+		if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return o.Named }) {
 			c.add(at+"plan", "one of the tenant's terms", fmt.Sprintf("%s version %d", p.Plan, p.PlanVersion))
 			continue
 		}
@@ -96,7 +96,9 @@ func (c *comparison) compare() {
 		for i := range of {
 			c.compareGrant(&of[i], by)
 		}
+		c.compareAmendments(p, by, grants)
 	}
+	c.compareChanges()
 	for _, of := range grants {
 		for i := range of {
 			c.add("beginning of grant "+of[i].ID, "that of a period", instant(of[i].EffectiveAt))
@@ -104,12 +106,41 @@ func (c *comparison) compare() {
 	}
 }
 
+// compareAmendments compares the ends of the allowances that changes of terms, and units that came back, gave inside
+// the period p. It removes them from grants. Allowances that last a number of days begin to do so with their period or
+// with a change that gives them as a whole.
+func (c *comparison) compareAmendments(
+	p *audit.OpenedPeriod, by []ledger.Opened, grants map[int64][]audit.OpenedGrant,
+) {
+	begins := []time.Time{p.Start}
+	var inside []audit.OpenedGrant
+	for begin, of := range grants {
+		at := time.UnixMicro(begin)
+		if at.After(p.Start) && at.Before(p.End) && of[0].Source == string(ledger.SourceAllowance) {
+			begins, inside = append(begins, at), append(inside, of...)
+			delete(grants, begin)
+		}
+	}
+	for i := range inside {
+		g := &inside[i]
+		ends := func(o ledger.Opened) bool {
+			lasts := func(begin time.Time) bool {
+				return o.Lasts > 0 && g.ExpiresAt.Equal(period.Earlier(o.End, begin.Add(o.Lasts)))
+			}
+			return g.ExpiresAt.Equal(o.End) || slices.ContainsFunc(begins, lasts)
+		}
+		if !slices.ContainsFunc(by, ends) {
+			c.add("expiry of grant "+g.ID, instant(by[0].GrantEnd), instant(g.ExpiresAt))
+		}
+	}
+}
+
 // compareOpen compares the open period with what its terms give. Terms that were agreed on ahead may end it early.
 func (c *comparison) compareOpen(at string, p *audit.OpenedPeriod, by []ledger.Opened) {
-	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return o.Allowance == p.Allowance }) {
+	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return o.Named && o.Allowance == p.Allowance }) {
 		c.add(at+"allowance", by[0].Allowance, p.Allowance)
 	}
-	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return o.Renews == p.Renews }) {
+	if !slices.ContainsFunc(by, func(o ledger.Opened) bool { return o.Named && o.Renews == p.Renews }) {
 		c.add(at+"renews", by[0].Renews, p.Renews)
 	}
 	ends := func(o ledger.Opened) bool { return o.End.Equal(p.End) }

@@ -197,7 +197,7 @@ func changePlan() *correction {
 		}
 		when := "From each meter's next period on."
 		if apply == client.TenantPatchApplyNow {
-			when = "Now: open periods end, and the new plan's begin. Paid grants stay as they are."
+			when = "Now: open periods go on with the new plan's amounts. Paid grants stay as they are."
 		}
 		v.notes = append(v.notes, when)
 		return nil
@@ -207,7 +207,7 @@ func changePlan() *correction {
 		fields: []field{
 			{name: "plan", label: "New plan", kind: "text", required: true},
 			{name: "apply", label: "When", kind: "choice", choices: []string{"next_period", "now"}},
-			{name: "prorate", label: "Share of the allowance for the rest of the period, if now", kind: "choice", choices: []string{"no", "yes"}},
+			{name: "prorate", label: "Each amount for its share of the period, if now", kind: "choice", choices: []string{"no", "yes"}},
 			{name: "usage", label: "Use so far, if now", kind: "choice", choices: []string{"carry", "reset"}, help: "carry: what was used counts against the new allowance. reset: it does not."},
 			reasonField(), versionField(),
 		},

@@ -22,7 +22,8 @@ const (
 func kinds() []client.EntryKind {
 	return []client.EntryKind{
 		client.EntryKindDebit, client.EntryKindGrant, client.EntryKindRefund, client.EntryKindHold, client.EntryKindCapture, client.EntryKindRelease,
-		client.EntryKindOverage, client.EntryKindAdjustUp, client.EntryKindAdjustDown, client.EntryKindVoid, client.EntryKindExtendGrant, client.EntryKindExpire,
+		client.EntryKindOverage, client.EntryKindAdjustUp, client.EntryKindAdjustDown, client.EntryKindAmend, client.EntryKindVoid,
+		client.EntryKindExtendGrant, client.EntryKindExpire,
 		client.EntryKindRolloverIn, client.EntryKindRolloverOut, client.EntryKindDenial,
 	}
 }

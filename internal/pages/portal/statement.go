@@ -51,6 +51,7 @@ type sum struct {
 func (s *statementView) sums() []sum {
 	return []sum{
 		{"statement.granted", s.s.Granted},
+		{"statement.amended", s.s.Amended},
 		{"statement.refunded", s.s.Refunded},
 		{"statement.adjusted", s.s.Adjusted},
 		{"statement.used", -s.s.Used},

@@ -544,7 +544,7 @@ export interface paths {
         };
         /**
          * The statement of one period
-         * @description The figures add up: opening + granted + refunded - used - expired + adjusted = closing. With `format=csv` or `Accept: text/csv`, the answer is CSV. The file has a header row, a row for each kind of entry and source of grants, and a row with source `total` for each figure of the sum.
+         * @description The figures add up: opening + granted + amended + refunded - used - expired + adjusted = closing. With `format=csv` or `Accept: text/csv`, the answer is CSV. The file has a header row, a row for each kind of entry and source of grants, and a row with source `total` for each figure of the sum.
          */
         get: operations["getStatement"];
         put?: never;
@@ -884,7 +884,7 @@ export interface paths {
         get: operations["getTenant"];
         /**
          * Create or replace a tenant
-         * @description An open period keeps the terms with which it was opened. The next periods open with the new plan, anchor, zone and overrides. Fields that are not in the body get their defaults. With If-Match, the request replaces a tenant and never creates one.
+         * @description Open periods do not change. The next periods open with the new plan, anchor, zone and overrides. Fields that are not in the body get their defaults. With If-Match, the request replaces a tenant and never creates one.
          */
         put: operations["putTenant"];
         post?: never;
@@ -2383,7 +2383,7 @@ export interface components {
             meter: components["schemas"]["Id"];
             /** @description The subject; empty for the tenant itself. */
             subject: string;
-            /** @description The plan with which the open period was opened; absent if the plan does not have the meter. */
+            /** @description The plan that the open period has; absent if the plan does not have the meter. */
             plan?: string;
             /**
              * Format: int32
@@ -2397,9 +2397,10 @@ export interface components {
             limit: number;
             opening: components["schemas"]["Count"];
             granted: components["schemas"]["Count"];
+            amended: components["schemas"]["AmendedSum"];
             /**
              * Format: int64
-             * @description Units of allowances that were used before the change of plan that opened the period. The allowance of the period is smaller by these units. null with as_of in a period that has closed.
+             * @description Units by which the allowance of the period is smaller, because they were drawn or held before. It is 0 unless the period began with a change of the interval. null with as_of in a period that has closed.
              */
             carried: number | null;
             refunded: components["schemas"]["Count"];
@@ -2427,6 +2428,11 @@ export interface components {
              */
             as_of: string;
         };
+        /**
+         * Format: int64
+         * @description What changes of the terms inside the period added to its allowance; negative if they took more than they gave.
+         */
+        AmendedSum: number;
         /** @description A period. It includes its start and not its end. */
         BalancePeriod: {
             /**
@@ -2475,7 +2481,11 @@ export interface components {
             grant: string;
             /** @description The source of the grant; empty if there is none. */
             source: string;
-            amount: components["schemas"]["Count"];
+            /**
+             * Format: int64
+             * @description A number of units, in the meter's smallest unit. It is negative only if an `amend` lowered the allowance.
+             */
+            amount: number;
             remaining_after: components["schemas"]["Count"];
             /**
              * Format: int32
@@ -2503,10 +2513,10 @@ export interface components {
             };
         };
         /**
-         * @description What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
+         * @description What an entry records. A grant takes effect (`grant`), or is issued for a later time (`schedule`). Units are used: `debit`, `capture`, `overage`. Units are reserved: `hold`, `extend`, `release`. Units are given back: `refund`, `unoverage`, `unowe`, `unsettle`, `closed_refund`. New terms raise or lower the allowance of the open period: `amend`, with an amount above or below 0. Units expire (`expire`), are taken back (`void`) or are corrected (`adjust_up`, `adjust_down`). Units move into the next period: `rollover_out`, `rollover_in`. Overage is forgiven (`forgive`), stays owed (`owe`) or is paid by the next allowance (`settle`). A grant gets a later end (`extend_grant`). A denial is stored: `denial`.
          * @enum {string}
          */
-        EntryKind: "grant" | "debit" | "overage" | "refund" | "unoverage" | "forgive" | "owe" | "settle" | "unowe" | "unsettle" | "closed_refund" | "expire" | "void" | "adjust_up" | "adjust_down" | "hold" | "capture" | "release" | "rollover_out" | "rollover_in" | "schedule" | "extend" | "extend_grant" | "denial";
+        EntryKind: "grant" | "debit" | "overage" | "refund" | "unoverage" | "forgive" | "owe" | "settle" | "unowe" | "unsettle" | "closed_refund" | "amend" | "expire" | "void" | "adjust_up" | "adjust_down" | "hold" | "capture" | "release" | "rollover_out" | "rollover_in" | "schedule" | "extend" | "extend_grant" | "denial";
         /** @description A page of entries. */
         EntryList: {
             /** @description The items of this page. */
@@ -2862,7 +2872,7 @@ export interface components {
             /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
-        /** @description The statement of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing. */
+        /** @description The statement of a period. It adds up: opening + granted + amended + refunded - used - expired + adjusted = closing. */
         Statement: {
             tenant: components["schemas"]["Name"];
             meter: components["schemas"]["Id"];
@@ -2880,6 +2890,7 @@ export interface components {
             closed: boolean;
             opening: components["schemas"]["Count"];
             granted: components["schemas"]["Count"];
+            amended: components["schemas"]["AmendedSum"];
             refunded: components["schemas"]["Count"];
             used: components["schemas"]["Count"];
             expired: components["schemas"]["Count"];
@@ -2933,6 +2944,7 @@ export interface components {
             closed: boolean;
             opening: components["schemas"]["Count"];
             granted: components["schemas"]["Count"];
+            amended: components["schemas"]["AmendedSum"];
             refunded: components["schemas"]["Count"];
             used: components["schemas"]["Count"];
             expired: components["schemas"]["Count"];
@@ -2956,7 +2968,11 @@ export interface components {
             kind: components["schemas"]["EntryKind"];
             /** @description The source of the grants; empty if there is none. */
             source: string;
-            amount: components["schemas"]["Sum"];
+            /**
+             * Format: int64
+             * @description The sum, in the meter's smallest unit. It can exceed 2^53-1, in contrast to a single amount. 2^63-1 stands for any larger sum. It is negative only for the kind `amend`.
+             */
+            amount: number;
             /**
              * Format: int64
              * @description The number of entries.
@@ -3518,14 +3534,14 @@ export interface components {
             status?: components["schemas"]["TenantStatus"];
             metadata?: components["schemas"]["Metadata"];
             /**
-             * @description When new terms take effect: at the next period of each meter (the default), or now. `now` ends the open periods that were opened with other terms. It also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
+             * @description When new terms take effect: at the next period of each meter (the default), or now. With `now`, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
              * @enum {string}
              */
             apply?: "now" | "next_period";
-            /** @description Whether periods that `now` opens get only a part of the allowance, in proportion to the rest of the period, rounded down. */
+            /** @description With `now`: whether each amount counts only for its share of the open period. The allowance becomes the sum of each amount x its share of the period, rounded down, but never less than what was drawn. */
             prorate?: boolean;
             /**
-             * @description Requires `apply` to be `now`. With `carry`, the default, an allowance that the change opens is reduced by the use of the previous allowances, to at least 0. With `reset` the allowance is not reduced. `reset` requires a reason.
+             * @description Requires `apply` to be `now`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, and what is left of the old one expires. `reset` requires a reason.
              * @enum {string}
              */
             usage?: "carry" | "reset";
@@ -3617,10 +3633,10 @@ export interface components {
              * @enum {string}
              */
             apply?: "now" | "next_period";
-            /** @description Whether periods that this change opens at once get only a part of the allowance, in proportion to the rest of the period. */
+            /** @description Whether each amount counts only for its share of the open period. */
             prorate?: boolean;
             /**
-             * @description Whether earlier use reduces the allowances that this change opens at once.
+             * @description Whether earlier use counts against the amounts that this change puts in force at once.
              * @enum {string}
              */
             usage?: "carry" | "reset";
@@ -3648,10 +3664,10 @@ export interface components {
              * @enum {string}
              */
             apply: "now" | "next_period";
-            /** @description Whether a period that these terms opened at once got only a part of the allowance in proportion to the rest of the period. */
+            /** @description Whether each amount counted only for its share of the open period. */
             prorate: boolean;
             /**
-             * @description Whether earlier use reduced the allowances that these terms opened at once. For terms from before version 1.1 of this API, it is `reset`.
+             * @description Whether earlier use counted against the amounts that these terms put in force at once. For terms from before version 1.1 of this API, it is `reset`.
              * @enum {string}
              */
             usage: "carry" | "reset";
@@ -4650,7 +4666,7 @@ export interface components {
             expired: number;
             /**
              * Format: int64
-             * @description The sum of corrections.
+             * @description The sum of corrections and of what changes of the terms added to allowances.
              */
             adjusted: number;
             /**

@@ -2,7 +2,7 @@
 
 -- name: TenantTerms
 -- Returns the history of terms of the tenants $1, oldest first.
-SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate, t.usage = 'reset', t.overrides
+SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate OR t.at_once, t.prorate, t.usage = 'reset', t.usage = 'add', t.overrides
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id
     -- citus: AND o.tenant_id = ANY ($1::text[])

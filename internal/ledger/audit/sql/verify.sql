@@ -53,7 +53,8 @@ CROSS JOIN LATERAL (
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.period_start, b.period_end, b.opening, b.granted, b.refunded, b.used, b.expired,
        b.adjusted, b.held, b.overage, b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at,
        b.updated_at, b.chain, md5(b::text), b.plan, b.plan_version, b.allowance, b.renews,
-       coalesce(b.roll_at, b.next_event_at)
+       coalesce(b.roll_at, b.next_event_at), b.amended, b.allowance_at,
+       b.entitled, b.short, b.carried, b.overage_before, b.carried_from, b.terms_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 
@@ -70,7 +71,7 @@ GROUP BY h.tenant_id, h.meter, h.subject, h.grant_id;
 -- Returns the closed periods of the balances ($1..$3), oldest first.
 SELECT p.tenant_id, p.meter, p.subject, p.period_start, p.period_end, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted,
        p.overage, p.held, p.closing, p.last_seq, p.closed_at, p.idle, p.rolled_over, p.rollover, p.owing,
-       p.plan, p.plan_version, p.terms_at
+       p.plan, p.plan_version, p.terms_at, p.amended
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN periods p ON p.tenant_id = k.tenant_id AND p.meter = k.meter AND p.subject = k.subject
 ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
@@ -82,12 +83,45 @@ SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject;
 
+-- name: VerifyPastOverage
+-- Returns the overage since $4 of the balances ($1..$3) whose open period began at $5 with a change of the interval.
+-- The first column is the position of the balance, from 1. Then come the overage since $4 that is older than the open
+-- period, what was paid and what was refunded of it before that period, and what was refunded of it in the period after it was forgiven.
+-- $6 is the entry that last forgave overage. A larger sum than 2^63-1 is returned as 2^63-1.
+SELECT k.position,
+       least(coalesce((
+           SELECT sum(e.amount) FROM entries e
+           WHERE e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
+             AND e.kind = 'overage' AND e.kind <> 'debit' AND e.created_at >= k.since AND e.period_start < k.start
+             AND e.month >= date_trunc('month', k.since AT TIME ZONE 'UTC')::date), 0), 9223372036854775807)::bigint,
+       least(coalesce((
+           SELECT sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END) FROM entries e
+           WHERE e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
+             AND e.kind IN ('settle', 'unsettle') AND e.kind <> 'debit' AND e.period_start < k.start
+             AND coalesce(e.effective_at, e.created_at) >= k.since
+             AND e.month >= date_trunc('month', k.since AT TIME ZONE 'UTC')::date), 0), 9223372036854775807)::bigint,
+       least(back.before, 9223372036854775807)::bigint, least(back.after, 9223372036854775807)::bigint
+FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::bigint[])
+     WITH ORDINALITY AS k (tenant_id, meter, subject, since, start, forgiven, position)
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(e.amount) FILTER (WHERE e.period_start < k.start), 0) AS before,
+           coalesce(sum(e.amount) FILTER (WHERE e.period_start >= k.start AND e.kind = 'closed_refund' AND o.seq <= k.forgiven), 0) AS after
+    FROM entries e
+    JOIN entries o ON o.tenant_id = k.tenant_id AND o.operation_id = e.detail ->> 'refund_of' AND o.line = (e.detail ->> 'refund_line')::integer
+        AND o.month = (e.detail ->> 'refund_month' || '-01')::date
+    WHERE e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
+      AND e.kind IN ('refund', 'unoverage', 'closed_refund', 'unowe', 'unsettle') AND e.kind <> 'debit'
+      AND e.month >= date_trunc('month', k.since AT TIME ZONE 'UTC')::date
+      AND o.kind = 'overage' AND o.created_at >= k.since
+) AS back;
+
 -- name: VerifyCopied
 -- Returns the balances ($1..$3) as they are stored now, to compare them with cached copies that were read before.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.period_start, b.period_end, b.opening, b.granted, b.refunded, b.used, b.expired,
        b.adjusted, b.held, b.overage, b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at,
        b.updated_at, b.chain, '', b.plan, b.plan_version, b.allowance, b.renews,
-       coalesce(b.roll_at, b.next_event_at)
+       coalesce(b.roll_at, b.next_event_at), b.amended, b.allowance_at,
+       b.entitled, b.short, b.carried, b.overage_before, b.carried_from, b.terms_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 

@@ -1,10 +1,11 @@
--- The statements that read closed periods. The seqs of a period define which entries belong to it.
+-- The statements that read closed periods. The seqs of a period define which entries belong to it. The column adjusted
+-- includes amended.
 
 -- name: PeriodAt
 -- Returns the closed period, or the run of idle periods, of balance ($1..$3) that contains $4. It also returns the
 -- last seq of the period before, and the units that were held at the end of that period.
-SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage,
-       p.held, p.closing, p.last_seq, p.closed_at, p.idle, coalesce(p.terms_at, 'epoch'), p.rolled_over, p.rollover, p.owing,
+SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.granted, p.amended, p.refunded, p.used, p.expired, p.adjusted - p.amended,
+       p.overage, p.held, p.closing, p.last_seq, p.closed_at, p.idle, coalesce(p.terms_at, 'epoch'), p.rolled_over, p.rollover, p.owing,
        coalesce(o.last_seq, 0), coalesce(o.held, 0)
 FROM periods p
 LEFT JOIN LATERAL (
@@ -29,8 +30,8 @@ ORDER BY p.period_start DESC LIMIT 1;
 -- name: PeriodsUntil
 -- Returns the newest $5 closed periods, or runs of idle periods, of balance ($1..$3) that start at or before $4, the
 -- newest first.
-SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage,
-       p.held, p.closing, p.last_seq, p.closed_at, p.idle, coalesce(p.terms_at, 'epoch'), p.rolled_over, p.rollover, p.owing
+SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.granted, p.amended, p.refunded, p.used, p.expired, p.adjusted - p.amended,
+       p.overage, p.held, p.closing, p.last_seq, p.closed_at, p.idle, coalesce(p.terms_at, 'epoch'), p.rolled_over, p.rollover, p.owing
 FROM periods p
 WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_start <= $4
 ORDER BY p.period_start DESC

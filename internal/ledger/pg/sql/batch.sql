@@ -14,7 +14,8 @@
 -- PostgreSQL shows such rows, but a failover would lose them.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
+       b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
@@ -26,7 +27,8 @@ FOR NO KEY UPDATE OF b;
 -- Does the same as LockBalances but waits for no row: it leaves out the balances that another transaction has locked.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
+       b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
@@ -49,7 +51,8 @@ JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject
 -- condition of the index: an event at a later instant is never due.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
+       b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM balances b
 WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
@@ -64,7 +67,8 @@ FOR NO KEY UPDATE OF b SKIP LOCKED;
 -- these balances, which belong to one shard group.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
+       b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
@@ -77,10 +81,10 @@ FOR NO KEY UPDATE OF b SKIP LOCKED;
 -- Returns the instant of the batch. It runs after the locks: an earlier instant could be older than entries that
 -- another batch wrote while this batch waited. It also returns when tenant terms last changed, when plan versions
 -- last changed, and the latest month that holds entries. For each tenant among $1 with terms that apply at once, it
--- returns when the newest of these terms were made. Because it runs after the locks, it sees all terms that were
+-- returns when the newest of these terms take effect, unless that is more than a second away. Because it runs after the locks, it sees all terms that were
 -- committed before them.
 SELECT clock_timestamp(),
-       coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial
+       coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial AND t.effective_at < clock_timestamp() + interval '1 second'
                  -- citus: AND t.tenant_id = ANY ($1::text[])
                 ), 'epoch'),
        coalesce((SELECT max(p.created_at) FROM plans p WHERE p.version > 1), 'epoch'),
@@ -90,7 +94,7 @@ FROM (SELECT array_agg(t.tenant_id) AS tenants, array_agg(t.effective_at) AS mad
       FROM unnest($1::text[]) AS k (tenant_id)
       CROSS JOIN LATERAL (
           SELECT o.tenant_id, o.effective_at FROM tenant_terms o
-          WHERE o.tenant_id = k.tenant_id AND o.immediate
+          WHERE o.tenant_id = k.tenant_id AND (o.immediate OR o.at_once) AND o.effective_at < clock_timestamp() + interval '1 second'
           -- citus: AND o.tenant_id = ANY ($1::text[])
           ORDER BY o.effective_at DESC
           LIMIT 1
@@ -184,6 +188,79 @@ CROSS JOIN LATERAL (
     -- citus: AND o.tenant_id = ANY ($1::text[])
     OFFSET 0
 ) AS g;
+
+-- name: PastUse
+-- Returns the use of allowances, and the overage that was not paid, of balance ($1..$3) since $4, up to seq $5. Refunds
+-- of this use are taken off. The use of once-only allowances, and of those that took effect in the times from $6 until
+-- $7, does not count. It takes the difference between the first row of rollups since $4 and the last row, and adds the entries before and after. Other
+-- entries than debits have an index.
+WITH low AS MATERIALIZED (
+    SELECT coalesce((SELECT r.seq FROM rollups r
+        WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.created_at < $4::timestamptz AND r.seq <= $5::bigint
+        ORDER BY r.created_at DESC, r.seq DESC LIMIT 1), 0) AS seq
+), first AS MATERIALIZED (
+    SELECT r.seq, r.kinds, r.sources, r.amounts FROM rollups r
+    WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.created_at >= $4::timestamptz AND r.seq <= $5::bigint
+    ORDER BY r.created_at, r.seq LIMIT 1
+), last AS MATERIALIZED (
+    SELECT r.seq, r.kinds, r.sources, r.amounts FROM rollups r
+    WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.seq <= $5::bigint AND r.seq >= (SELECT f.seq FROM first f)
+    ORDER BY r.seq DESC LIMIT 1
+), aside AS MATERIALIZED (
+    SELECT g.grant_id FROM grants g
+    WHERE g.tenant_id = $1::text AND g.meter = $2::text AND g.subject = $3::text AND g.source = 'allowance'
+      AND (g.expires_at >= '9999-12-31T00:00:00Z' OR g.operation_id LIKE '§once/%'
+           OR EXISTS (SELECT 1 FROM unnest($6::timestamptz[], $7::timestamptz[]) AS o (since, until)
+               WHERE g.effective_at >= o.since AND g.effective_at < o.until))
+), parts AS (
+    SELECT u.kind, u.source, -u.amount AS amount FROM first f, unnest(f.kinds, f.sources, f.amounts) AS u (kind, source, amount)
+    UNION ALL
+    SELECT u.kind, u.source, u.amount FROM last l, unnest(l.kinds, l.sources, l.amounts) AS u (kind, source, amount)
+    UNION ALL
+    SELECT e.kind, e.source, e.amount FROM entries e
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.created_at >= $4::timestamptz
+      AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
+      AND e.seq > (SELECT low.seq FROM low) AND e.seq <= coalesce((SELECT f.seq FROM first f), $5::bigint)
+    UNION ALL
+    SELECT e.kind, e.source, e.amount FROM entries e
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
+      AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
+      AND e.seq > (SELECT l.seq FROM last l) AND e.seq <= $5::bigint
+), sums AS (
+    SELECT coalesce(sum(p.amount) FILTER (WHERE p.source = 'allowance' AND p.kind IN ('debit', 'capture')), 0) AS drawn,
+           coalesce(sum(p.amount) FILTER (WHERE p.kind = 'overage'), 0) AS overage
+    FROM parts p
+), paid AS (
+    SELECT coalesce(sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END)
+               FILTER (WHERE e.source = 'allowance' AND NOT EXISTS (SELECT 1 FROM aside a WHERE a.grant_id = e.grant_id)), 0) AS drawn,
+           coalesce(sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END), 0) AS overage
+    FROM entries e
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.kind IN ('settle', 'unsettle') AND e.kind <> 'debit' AND e.seq > 0
+      AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
+      AND e.seq > (SELECT low.seq FROM low) AND e.seq <= $5::bigint AND coalesce(e.effective_at, e.created_at) >= $4::timestamptz
+), back AS (
+    SELECT coalesce(sum(e.amount) FILTER (WHERE e.kind = 'closed_refund' AND e.detail ->> 'paid' = 'true'
+               OR e.kind = 'refund' AND (o.kind = 'overage' OR g.source = 'allowance' AND g.grant_id NOT IN (SELECT aside.grant_id FROM aside))), 0) AS drawn,
+           coalesce(sum(e.amount) FILTER (WHERE o.kind = 'overage'), 0) AS overage
+    FROM entries e
+    JOIN entries o ON o.tenant_id = $1::text AND o.operation_id = e.detail ->> 'refund_of' AND o.line = (e.detail ->> 'refund_line')::integer
+        AND o.month = (e.detail ->> 'refund_month' || '-01')::date
+    LEFT JOIN grants g ON g.tenant_id = $1::text AND g.meter = $2::text AND g.subject = $3::text
+        AND g.grant_id = coalesce(e.detail ->> 'from', e.grant_id)
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.kind IN ('refund', 'unoverage', 'closed_refund', 'unowe', 'unsettle') AND e.kind <> 'debit'
+      AND e.seq > 0 AND e.seq > (SELECT low.seq FROM low) AND e.seq <= $5::bigint AND o.created_at >= $4::timestamptz
+      AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
+), apart AS (
+    SELECT coalesce(sum(e.amount), 0) AS drawn
+    FROM entries e
+    WHERE EXISTS (SELECT 1 FROM aside) AND e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
+      AND e.seq > (SELECT low.seq FROM low) AND e.seq <= $5::bigint AND e.created_at >= $4::timestamptz
+      AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
+      AND e.kind IN ('debit', 'capture') AND e.grant_id IN (SELECT aside.grant_id FROM aside)
+)
+SELECT least(greatest(sums.drawn + paid.drawn - back.drawn - apart.drawn, 0), 9007199254740991)::bigint,
+       least(greatest(sums.overage - back.overage - paid.overage, 0), 9007199254740991)::bigint
+FROM sums, paid, back, apart;
 
 -- name: Holds
 -- Returns the holds ($1 tenants, $2 hold ids). The balances of their lines are locked.
@@ -280,7 +357,7 @@ FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[],
 ;
 
 -- name: UpdateDrawnBalances
--- Does the same as UpdateBalances for balances that only debits changed. $10 is the expected count, like $32 there.
+-- Does the same as UpdateBalances for balances that only debits changed. $10 is the expected count, like $37 there.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, used = n.used, overage = n.overage, head_remaining = n.head_remaining, updated_at = n.updated_at,
@@ -294,47 +371,52 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $10::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: UpdateBalances
--- Writes the changed balances, which are all locked. $32 is the expected number of updated rows. Any other number
+-- Writes the changed balances, which are all locked. $37 is the expected number of updated rows. Any other number
 -- means that a locked row is missing. A division by zero then fails the transaction.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, plan = n.plan, plan_version = n.plan_version, allowance = n.allowance, renews = n.renews,
         period_start = n.period_start, period_end = n.period_end, opening = n.opening, granted = n.granted,
-        refunded = n.refunded, used = n.used, expired = n.expired, adjusted = n.adjusted, held = n.held, overage = n.overage,
+        refunded = n.refunded, used = n.used, expired = n.expired, adjusted = n.adjusted + n.amended, held = n.held, overage = n.overage,
         owed = n.owed, settled = n.settled, forgiven_seq = n.forgiven_seq, head_grant = n.head_grant, head_source = n.head_source,
         head_remaining = n.head_remaining, next_event_at = n.next_event_at, updated_at = n.updated_at,
-        roll_at = n.roll_at, chain = n.chain, carried = n.carried, span_used = n.span_used, span_end = n.span_end
+        roll_at = n.roll_at, chain = n.chain, carried = n.carried, amended = n.amended, entitled = n.entitled, short = n.short,
+        overage_before = n.overage_before, carried_from = n.carried_from, allowance_at = n.allowance_at, terms_at = n.terms_at
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
                 $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
                 $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[],
                 $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::bytea[],
-                $29::bigint[], $30::bigint[], $31::timestamptz[])
+                $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::timestamptz[], $35::timestamptz[], $36::timestamptz[])
          AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
                refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
-               head_remaining, next_event_at, updated_at, roll_at, chain, carried, span_used, span_end)
+               head_remaining, next_event_at, updated_at, roll_at, chain, carried, amended, entitled, short, overage_before, carried_from,
+                      allowance_at, terms_at)
     WHERE b.tenant_id = n.tenant_id AND b.meter = n.meter AND b.subject = n.subject
     -- citus: AND b.tenant_id = ANY ($1::text[])
     RETURNING 1
 )
-SELECT 1 / (CASE WHEN count(*) = $32::bigint THEN 1 ELSE 0 END) FROM written;
+SELECT 1 / (CASE WHEN count(*) = $37::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: InsertBalances
 -- Inserts the rows of balances that the batch has changed and that had no row. A unique violation means that another
 -- transaction has inserted one of the rows: the batch is decided again.
 INSERT INTO balances (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
                       refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
-                      head_remaining, next_event_at, updated_at, roll_at, chain, carried, span_used, span_end)
+                      head_remaining, next_event_at, updated_at, roll_at, chain, carried, amended, entitled, short, overage_before, carried_from,
+                      allowance_at, terms_at)
 SELECT n.tenant_id, n.meter, n.subject, n.seq, n.plan, n.plan_version, n.allowance, n.renews, n.period_start, n.period_end, n.opening,
-       n.granted, n.refunded, n.used, n.expired, n.adjusted, n.held, n.overage, n.owed, n.settled, n.forgiven_seq, n.head_grant,
-       n.head_source, n.head_remaining, n.next_event_at, n.updated_at, n.roll_at, n.chain, n.carried, n.span_used, n.span_end
+       n.granted, n.refunded, n.used, n.expired, n.adjusted + n.amended, n.held, n.overage, n.owed, n.settled, n.forgiven_seq, n.head_grant,
+       n.head_source, n.head_remaining, n.next_event_at, n.updated_at, n.roll_at, n.chain, n.carried, n.amended,
+       n.entitled, n.short, n.overage_before, n.carried_from, n.allowance_at, n.terms_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
             $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
             $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[],
             $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::bytea[],
-            $29::bigint[], $30::bigint[], $31::timestamptz[])
+            $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[], $33::bigint[], $34::timestamptz[], $35::timestamptz[], $36::timestamptz[])
      AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
            refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
-           head_remaining, next_event_at, updated_at, roll_at, chain, carried, span_used, span_end);
+           head_remaining, next_event_at, updated_at, roll_at, chain, carried, amended, entitled, short, overage_before, carried_from,
+                      allowance_at, terms_at);
 
 -- name: InsertGrants
 -- Stores new grants.
@@ -430,14 +512,16 @@ ON CONFLICT DO NOTHING;
 -- name: InsertPeriods
 -- Stores closed periods, and runs of idle periods.
 INSERT INTO periods (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used,
-                     expired, adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing)
+                     expired, adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing, amended)
 SELECT n.tenant_id, n.meter, n.subject, n.period_start, n.period_end, n.plan, n.plan_version, n.opening, n.granted, n.refunded, n.used,
-       n.expired, n.adjusted, n.overage, n.held, n.closing, n.last_seq, n.closed_at, n.idle, n.terms_at, n.rolled_over, n.rollover, n.owing
+       n.expired, n.adjusted + n.amended, n.overage, n.held, n.closing, n.last_seq, n.closed_at, n.idle, n.terms_at, n.rolled_over,
+       n.rollover, n.owing, n.amended
 FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::text[], $7::integer[], $8::bigint[],
             $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
-            $17::bigint[], $18::timestamptz[], $19::bigint[], $20::timestamptz[], $21::bigint[], $22::bigint[], $23::bigint[])
+            $17::bigint[], $18::timestamptz[], $19::bigint[], $20::timestamptz[], $21::bigint[], $22::bigint[], $23::bigint[],
+            $24::bigint[])
      AS n (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used, expired,
-           adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing);
+           adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing, amended);
 
 -- name: KeepHomes
 -- Returns how many of the tenants $1 exist, plus how many of the meters $2 are counters. $1 and $2 are in order,

@@ -5,7 +5,8 @@
 -- Returns the stored rows of the balances $1..$3 without locking them.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
+       b.owed, b.settled, b.carried, b.amended, b.entitled, b.short, b.overage_before, b.carried_from, b.allowance_at, b.terms_at,
+       b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject

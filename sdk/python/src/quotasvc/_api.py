@@ -523,9 +523,9 @@ class Api:
     ) -> models.Statement:
         """The statement of one period.
 
-        The figures add up: opening + granted + refunded - used - expired + adjusted = closing. With `format=csv` or `Accept:
-        text/csv`, the answer is CSV. The file has a header row, a row for each kind of entry and source of grants, and a row with
-        source `total` for each figure of the sum.
+        The figures add up: opening + granted + amended + refunded - used - expired + adjusted = closing. With `format=csv` or
+        `Accept: text/csv`, the answer is CSV. The file has a header row, a row for each kind of entry and source of grants, and a
+        row with source `total` for each figure of the sum.
 
         Scope: read.
         """
@@ -986,9 +986,8 @@ class Api:
     ) -> models.Tenant:
         """Create or replace a tenant.
 
-        An open period keeps the terms with which it was opened. The next periods open with the new plan, anchor, zone and
-        overrides. Fields that are not in the body get their defaults. With If-Match, the request replaces a tenant and never
-        creates one.
+        Open periods do not change. The next periods open with the new plan, anchor, zone and overrides. Fields that are not in
+        the body get their defaults. With If-Match, the request replaces a tenant and never creates one.
 
         Scope: admin.
         """

@@ -335,6 +335,7 @@ class Balance(Answer):
     limit: int
     opening: int
     granted: int
+    amended: int
     carried: int | None
     refunded: int
     used: int
@@ -356,7 +357,7 @@ class BalanceList(Answer):
     next_cursor: str | None
 
 
-EntryKind = Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "extend_grant", "denial"]
+EntryKind = Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "amend", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "extend_grant", "denial"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,6 +430,7 @@ class StatementSummary(Answer):
     closed: bool
     opening: int
     granted: int
+    amended: int
     refunded: int
     used: int
     expired: int
@@ -456,7 +458,7 @@ class StatementLine(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Statement(Answer):
-    """The statement of a period. It adds up: opening + granted + refunded - used - expired + adjusted = closing."""
+    """The statement of a period. It adds up: opening + granted + amended + refunded - used - expired + adjusted = closing."""
     tenant: str
     meter: str
     subject: str
@@ -466,6 +468,7 @@ class Statement(Answer):
     closed: bool
     opening: int
     granted: int
+    amended: int
     refunded: int
     used: int
     expired: int

@@ -43,7 +43,7 @@ class BatchDebit(TypedDict):
 OnExpired = Literal["forfeit", "regrant"]
 
 
-EntryKind = Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "extend_grant", "denial"]
+EntryKind = Literal["grant", "debit", "overage", "refund", "unoverage", "forgive", "owe", "settle", "unowe", "unsettle", "closed_refund", "amend", "expire", "void", "adjust_up", "adjust_down", "hold", "capture", "release", "rollover_out", "rollover_in", "schedule", "extend", "extend_grant", "denial"]
 
 
 HoldStatus = Literal["active", "captured", "released", "expired"]
