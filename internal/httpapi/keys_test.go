@@ -155,13 +155,7 @@ func (s *service) furnish(tenant string) belongings {
 		return charge.ChargeID != ""
 	})
 	var v client.Verification
-	s.eventually("a verification starts", func() bool { // only one verification runs at a time
-		a := s.call("POST", "/v1/verifications", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(202, 503)
-		if a.status == 202 {
-			a.into(&v)
-		}
-		return a.status == 202
-	})
+	s.startVerification(fmt.Sprintf(`{"tenant":%q}`, tenant)).into(&v)
 	k := s.newKey(fmt.Sprintf(`{"name":"n","scopes":["use"],"tenant":%q}`, tenant))
 	var hook client.NewWebhookEndpoint
 	s.call("POST", "/v1/webhooks", fmt.Sprintf(`{"url":"http://127.0.0.1:1/","types":["plan.changed"],"tenant":%q}`, tenant)).want(201).into(&hook)
