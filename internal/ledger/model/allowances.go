@@ -230,7 +230,7 @@ func (b *balance) expireAllowance(of int) {
 func (b *balance) giveOnce(at time.Time, c *PlanChange, id string) {
 	again := b.gift > 0 && b.allowances[b.gift].plan == b.plan
 	if again && !c.anew() {
-		b.amend(b.gift, b.terms.amount, at, false)
+		b.amend(b.gift, b.terms.amount, at, c.Prorate)
 		return
 	}
 	given := false
