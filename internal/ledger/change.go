@@ -143,7 +143,8 @@ func (c *changing) enter(kind EntryKind, g *OpenGrant, amount int64) {
 	c.book.enterDue(c.j, kind, c.id, c.line, g, amount, c.at, c.now)
 }
 
-// amendTo changes what the allowance is worth. A prorated change takes nothing that was drawn.
+// amendTo changes what the allowance is worth. A prorated change takes nothing that was drawn, but of an allowance that
+// is granted once there are no shares to prorate.
 func (c *changing) amendTo(t *Terms, was, worth int64) {
 	b := c.book
 	left, held := int64(0), int64(0)
@@ -152,7 +153,7 @@ func (c *changing) amendTo(t *Terms, was, worth int64) {
 			left, held = left+g.Remaining, held+g.Held
 		}
 	}
-	if t.prorate {
+	if t.prorate && !t.once() {
 		worth = max(worth, was-(left-b.Short)-held)
 	}
 	ends := b.allowanceEnd(b.givenBy()) // a change does not change when the allowance ends

@@ -161,10 +161,7 @@ func (b *balance) amend(of int, amount int64, at time.Time, prorate bool) {
 	a.amounts = append(slices.Clip(a.amounts), span{at, amount})
 	worth := a.whole(amount)
 	if prorate && !a.once {
-		worth = a.prorated()
-	}
-	if prorate {
-		worth = max(worth, b.drawnOf(of))
+		worth = max(a.prorated(), b.drawnOf(of))
 	}
 	left := b.left(of)
 	rest := left - a.short + worth - a.worth
@@ -230,7 +227,7 @@ func (b *balance) expireAllowance(of int) {
 func (b *balance) giveOnce(at time.Time, c *PlanChange, id string) {
 	again := b.gift > 0 && b.allowances[b.gift].plan == b.plan
 	if again && !c.anew() {
-		b.amend(b.gift, b.terms.amount, at, c.Prorate)
+		b.amend(b.gift, b.terms.amount, at, false)
 		return
 	}
 	given := false
