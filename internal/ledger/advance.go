@@ -12,6 +12,10 @@ import (
 // Further transactions process the rest before anything is decided on the balance.
 const advanceStepsMax = 512
 
+// entriesPerStep is more than the entries of a usual event. A run of idle periods that pay overage has up to 2,000, and
+// many grants or holds may end together. So a transaction also ends when it has this number for each event allowed.
+const entriesPerStep = 8
+
 // due reports whether advance has anything to do at the instant `now`.
 func (b *Book) due(now time.Time) bool { return !b.NextEvent.After(now) || b.changesBy(now) }
 
@@ -29,8 +33,9 @@ func (b *Book) advance(now time.Time, j *[]Entry) (more bool, err error) {
 
 // advanceTo processes every event due by the instant `until`, in the order in which they were due, as if each had
 // been processed on time. At one instant, holds end first, then grants expire, then the period closes and the next
-// opens, then grants take effect, then terms change. If it stops because it has made `most` steps, it returns more = true. The result
-// depends only on the book and the arguments. Entries are appended to j with the instant `now`.
+// opens, then grants take effect, then terms change. If it stops because it has made `most` steps, or has written
+// entriesPerStep entries for each of these, it returns more = true. The result depends only on the book and the
+// arguments. Entries are appended to j with the instant `now`.
 func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int, more bool, err error) {
 	if b.Broken != nil || !b.due(until) {
 		return 0, false, b.Broken
@@ -44,8 +49,8 @@ func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int,
 			return 0, false, err
 		}
 	}
-	for ; b.due(until); steps++ {
-		if steps == most {
+	for first := len(*j); b.due(until); steps++ {
+		if steps == most || len(*j)-first >= most*entriesPerStep {
 			return steps, true, nil
 		}
 		if err := b.next(b.NextEvent, until, now, j); err != nil {

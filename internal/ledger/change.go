@@ -108,7 +108,7 @@ func (b *Book) amend(t *Terms, at, now time.Time, j *[]Entry) error {
 	}
 	b.TermsAt, b.changed = t.since, true
 	b.agree(t)
-	c := changing{book: b, j: j, id: systemID(t.event("amend"), b.BalanceKey, instantID(t.since)), at: at, now: now}
+	c := changing{book: b, j: j, id: systemID(t.event(eventAmend), b.BalanceKey, instantID(t.since)), at: at, now: now}
 	switch {
 	case !t.Grants:
 	case t.reset, t.add, t.once() && another:
@@ -213,7 +213,7 @@ func (c *changing) renew(t *Terms, worth int64) {
 
 // ByChange reports whether the entry belongs to a change of terms, and is not due at the end of a grant.
 func (e *Entry) ByChange() bool {
-	return strings.HasPrefix(e.OperationID, "§amend/") || strings.HasPrefix(e.OperationID, "§"+eventOnce+"/")
+	return strings.HasPrefix(e.OperationID, "§"+eventAmend+"/") || strings.HasPrefix(e.OperationID, "§"+eventOnce+"/")
 }
 
 // give issues a grant of the allowance, of at most n units, and returns how many.

@@ -27,8 +27,11 @@ func (b *Book) newAllowance(operation string, n int64, start, end, now time.Time
 	}}
 }
 
-// eventOnce is the event of operations that give a once-only allowance.
-const eventOnce = "once"
+// Events of operations that the ledger makes by itself.
+const (
+	eventAmend = "amend" // a change of terms inside a period
+	eventOnce  = "once"  // a once-only allowance is given
+)
 
 // event returns the event of an operation that gives an allowance under t.
 func (t *Terms) event(usual string) string {

@@ -47,24 +47,9 @@ func TestIdleRun_Follows_EachOpensWithClosingBefore(t *testing.T) {
 // a run. A change of the interval counts the payments of allowances since an instant inside the run.
 func TestIdleRun_PaysOverage_EachPeriodWritesItsPayment(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	k := BalanceKey{Tenant: "t", Meter: "m"}
-	plans := map[string][]PlanVersion{"p": {{Version: 1, CreatedAt: at, Allowances: map[string]Allowance{
-		"m": {
-			Amount: 1, Every: period.Hour, Anchor: period.Tenant, RolloverMin: new(int64(2)),
-			OverageAllowed: true, OveragePreserved: true,
-		},
-	}}}}
-	b := NewBook(BalanceRow{
-		BalanceKey: k, Sums: Sums{Overage: 5000}, Seq: 1, Plan: "p", PlanVersion: 1, Allowance: 1, Renews: true,
-		Entitled: 1, Start: at, End: at.Add(time.Hour), AllowanceAt: at, TermsAt: at, UpdatedAt: at,
-		NextEvent: at.Add(time.Hour), RollAt: at.Add(time.Hour),
-	})
-	b.Timeline = NewTimeline(k, []TenantTerms{{Since: at, Plan: "p", AnchorAt: at, Zone: time.UTC}}, plans)
-	b.Terms = &b.Timeline[0].Allowance
-	b.LoadGrants(nil, nil)
+	b := owing(5000)
 	batch := NewBatch()
-	batch.Now, batch.Books[k] = at.Add(1900*time.Hour+time.Minute), b
+	batch.Now, batch.Books[b.BalanceKey] = b.Start.Add(1900*time.Hour+time.Minute), b
 	next := batch.Decide(nil)
 	require.True(t, next.Done() && b.Broken == nil, "%+v, %v", next, b.Broken)
 	paid, runs, seen := map[Source]int64{}, map[string]int{}, map[time.Time]int64{}
@@ -82,4 +67,41 @@ func TestIdleRun_PaysOverage_EachPeriodWritesItsPayment(t *testing.T) {
 		assert.LessOrEqual(t, lines, 2*payingMax, id)
 	}
 	assert.Zero(t, b.Overage)
+}
+
+// Runs that pay write many entries. A transaction ends with the run that exceeds its bound.
+func TestIdleRun_PaysForYears_TakesSeveralRounds(t *testing.T) {
+	t.Parallel()
+	b := owing(60_000)
+	now, rounds := b.Start.Add(3*365*24*time.Hour), 0
+	for more := true; more; rounds++ {
+		var j []Entry
+		var err error
+		more, err = b.advance(now, &j)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(j), advanceStepsMax*entriesPerStep+2*payingMax+entriesPerStep)
+	}
+	assert.Greater(t, rounds, 5)
+	assert.Zero(t, b.Overage)
+}
+
+// owing returns an hourly balance that owes overage. Each period pays 1 unit of its allowance and 2 that roll over.
+func owing(overage int64) *Book {
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	k := BalanceKey{Tenant: "t", Meter: "m"}
+	plans := map[string][]PlanVersion{"p": {{Version: 1, CreatedAt: at, Allowances: map[string]Allowance{
+		"m": {
+			Amount: 1, Every: period.Hour, Anchor: period.Tenant, RolloverMin: new(int64(2)),
+			OverageAllowed: true, OveragePreserved: true,
+		},
+	}}}}
+	b := NewBook(BalanceRow{
+		BalanceKey: k, Sums: Sums{Overage: overage}, Seq: 1, Plan: "p", PlanVersion: 1, Allowance: 1, Renews: true,
+		Entitled: 1, Start: at, End: at.Add(time.Hour), AllowanceAt: at, TermsAt: at, UpdatedAt: at,
+		NextEvent: at.Add(time.Hour), RollAt: at.Add(time.Hour),
+	})
+	b.Timeline = NewTimeline(k, []TenantTerms{{Since: at, Plan: "p", AnchorAt: at, Zone: time.UTC}}, plans)
+	b.Terms = &b.Timeline[0].Allowance
+	b.LoadGrants(nil, nil)
+	return b
 }

@@ -114,8 +114,10 @@ func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *Ref
 	if back > 0 {
 		r.giveBack(b, book, Entry{Kind: EntryRefund, Source: SourceAllowance, Item: e.Item}, e, back, out)
 	}
-	closed := r.detailOf(e)
-	closed.Paid = true
-	detail = mustJSON(closed)
-	enter(EntryRefundClosed, ended-back)
+	if ended > back {
+		d := r.detailOf(e)
+		d.Paid = true
+		detail = mustJSON(d)
+		enter(EntryRefundClosed, ended-back)
+	}
 }

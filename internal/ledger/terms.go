@@ -207,8 +207,8 @@ func (tl Timeline) markGranted() {
 // grantsOnce reports whether the terms have a once-only allowance.
 func (t *Terms) grantsOnce() bool { return t.Grants && t.once() && t.Allowance.Amount > 0 }
 
-// eachOpening calls visit for all terms under which a period begins or that change an open period, oldest first, and for
-// the instants at which they take effect. began is when the period began that is open then.
+// eachOpening calls visit for all terms under which a period begins or that change an open period, oldest first. The
+// terms take effect at the instant `at`. The period that is open then began at the instant began.
 func (tl Timeline) eachOpening(visit func(t *Terms, at, began time.Time)) {
 	var open *Terms          // terms of the open period
 	var began, end time.Time // its beginning, at the latest, and its end; a zero end is not computed

@@ -17,7 +17,7 @@ import (
 // list of lines. A line begins with the day and the time. The customer signs up on plan "small" on day 1 at 00:00.
 //
 //	use N [as KEY]        a debit of N units; "use all" takes what it can get
-//	hold N as KEY         reserves N units; for an hour
+//	hold N as KEY         reserves N units for an hour
 //	capture KEY N         charges N of the reserved units and releases the rest
 //	release KEY           gives all reserved units back
 //	refund KEY            gives all units of a debit or a capture back

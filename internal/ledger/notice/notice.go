@@ -142,20 +142,14 @@ func (n *notices) entered(i int, e *ledger.Entry) {
 	}
 }
 
-// endsWithPeriod reports whether the entry's grant ends with its period, as periodic allowances and rollovers do.
+// endsWithPeriod reports whether the entry's grant ends with its period, as periodic allowances and rollovers do, or by
+// a change of terms.
 func (n *notices) endsWithPeriod(e *ledger.Entry) bool {
 	if e.Source != ledger.SourceAllowance && e.Source != ledger.SourceRollover {
 		return false
 	}
 	book := n.book(e.BalanceKey)
-	if book != nil {
-		for _, g := range book.Grants {
-			if g.ID == e.Grant && g.ExpiresAt.After(e.EffectiveAt) {
-				return true // a change of terms has ended it
-			}
-		}
-	}
-	return book == nil || slices.ContainsFunc(book.Closed, func(p ledger.PeriodRow) bool { return p.End.Equal(e.EffectiveAt) })
+	return book == nil || e.ByChange() || slices.ContainsFunc(book.Closed, func(p ledger.PeriodRow) bool { return p.End.Equal(e.EffectiveAt) })
 }
 
 // holdExpired adds units that an expired hold line returned to the event of the hold on this balance. The first line

@@ -245,8 +245,8 @@ func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
 	return grants || cut, terms || cut
 }
 
-// markUnchanged remembers the balances whose open period the newest terms of the tenant do not end early. The terms of
-// all balances in keys were read.
+// markUnchanged remembers the balances whose open period the newest terms of the tenant do not change. The terms of all
+// balances in keys were read.
 func (t *tx) markUnchanged(keys []ledger.BalanceKey) {
 	for _, k := range keys {
 		book := t.batch.Books[k]
@@ -256,7 +256,7 @@ func (t *tx) markUnchanged(keys []ledger.BalanceKey) {
 	}
 }
 
-// mayChange reports whether the tenant's terms that apply at once may end the open period of the book early. It
+// mayChange reports whether the tenant's terms that apply at once may change the open period of the book. It
 // returns false if it is known that they do not.
 func (t *tx) mayChange(book *ledger.Book) bool {
 	at, ok := t.changedNow[book.Tenant]

@@ -26,7 +26,7 @@ type learnedCache struct {
 	unchanged  map[ledger.BalanceKey]unchangedPeriod
 }
 
-// unchangedPeriod records that no terms which apply at once end an open period early. The period began at the instant
+// unchangedPeriod records that no terms which apply at once change an open period. The period began at the instant
 // `start`, and the terms were made by the instant `terms`. These terms and the start of the period never change.
 type unchangedPeriod struct{ start, terms time.Time }
 
@@ -68,7 +68,7 @@ func (c *learnedCache) keepAllowance(k ledger.BalanceKey, plan string, version i
 	c.allowances[allowanceKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}] = a
 }
 
-// isUnchanged reports whether it is known that the tenant's terms do not end the balance's open period early.
+// isUnchanged reports whether it is known that the tenant's terms do not change the balance's open period.
 func (c *learnedCache) isUnchanged(k ledger.BalanceKey, p unchangedPeriod) bool {
 	c.termsMu.RLock()
 	defer c.termsMu.RUnlock()
@@ -76,7 +76,7 @@ func (c *learnedCache) isUnchanged(k ledger.BalanceKey, p unchangedPeriod) bool 
 	return ok && known.start.Equal(p.start) && known.terms.Equal(p.terms)
 }
 
-// markUnchanged records that the tenant's terms do not end the balance's open period early.
+// markUnchanged records that the tenant's terms do not change the balance's open period.
 func (c *learnedCache) markUnchanged(k ledger.BalanceKey, p unchangedPeriod) {
 	c.termsMu.Lock()
 	defer c.termsMu.Unlock()

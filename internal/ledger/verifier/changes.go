@@ -219,8 +219,8 @@ func (x *changes) compareAllowanceAt() {
 	}
 }
 
-// gaveWhole reports whether terms that took effect inside the open period by an instant give the allowance as a whole.
-// all is true if all terms may do so, as those of another once-only allowance do.
+// gaveWhole reports whether the allowance was given as a whole by terms that took effect inside the open period, up to
+// an instant. If all is true, any terms may do so, as those of another once-only allowance do.
 func (x *changes) gaveWhole(at time.Time, all bool) bool {
 	return at.Before(x.open.End) && x.eachTerms(x.open.End, func(h *ledger.TenantTerms, _ *ledger.Terms) bool {
 		return (all || h.Now && (h.Reset || h.Add)) && !h.Since.After(at) && !h.Since.After(x.TermsAt)

@@ -81,8 +81,8 @@ FOR NO KEY UPDATE OF b SKIP LOCKED;
 -- Returns the instant of the batch. It runs after the locks: an earlier instant could be older than entries that
 -- another batch wrote while this batch waited. It also returns when tenant terms last changed, when plan versions
 -- last changed, and the latest month that holds entries. For each tenant among $1 with terms that apply at once, it
--- returns when the newest of these terms take effect, unless that is more than a second away. Because it runs after the locks, it sees all terms that were
--- committed before them.
+-- returns when the newest of these terms take effect. Terms more than a second away do not count. Because it runs after
+-- the locks, it sees all terms that were committed before them.
 SELECT clock_timestamp(),
        coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial AND t.effective_at < clock_timestamp() + interval '1 second'
                  -- citus: AND t.tenant_id = ANY ($1::text[])
@@ -190,10 +190,10 @@ CROSS JOIN LATERAL (
 ) AS g;
 
 -- name: PastUse
--- Returns the use of allowances, and the overage that was not paid, of balance ($1..$3) since $4, up to seq $5. Refunds
--- of this use are taken off. The use of once-only allowances, and of those that took effect in the times from $6 until
--- $7, does not count. It takes the difference between the first row of rollups since $4 and the last row, and adds the entries before and after. Other
--- entries than debits have an index.
+-- Returns what balance ($1..$3) has used of allowances since $4, up to seq $5, and its overage of that time that was not
+-- paid. Refunds of this use are taken off. Two kinds of allowances do not count: once-only ones, and those that took
+-- effect in the times from $6 until $7. The sum is the difference between the first row of rollups since $4 and the last
+-- row, with the entries before and after. Entries other than debits have an index.
 WITH low AS MATERIALIZED (
     SELECT coalesce((SELECT r.seq FROM rollups r
         WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.created_at < $4::timestamptz AND r.seq <= $5::bigint
