@@ -236,7 +236,8 @@ func (b *balance) giveOnce(at time.Time, c *PlanChange, id string) {
 		if !a.once {
 			continue
 		}
-		a.apart, a.short = true, 0 // a shortage ends with the time of its allowance
+		a.apart = true
+		b.forget(a)
 		if given = given || a.plan == b.plan && a.gave; c.Reset && a.plan == b.plan {
 			b.expireAllowance(i)
 		}
@@ -253,6 +254,12 @@ func (b *balance) giveOnce(at time.Time, c *PlanChange, id string) {
 	}
 	a.gave = b.terms.amount > 0
 	b.gift = b.give(a, b.terms.amount, 0, id, at, c)
+}
+
+// forget ends a shortage: with its period, or when the plan that gave a once-only allowance is left.
+func (b *balance) forget(a *allowance) {
+	b.forgot = b.forgot || a.once && a.short > 0
+	a.short = 0
 }
 
 // carries reports whether draws and holds of an allowance reduce an allowance that follows.

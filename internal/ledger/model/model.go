@@ -44,6 +44,7 @@ type balance struct {
 	uses            []use       // all draws from grants
 	excess, paidOff []excess    // all overage, and all payments of overage
 	before          int64       // overage of earlier periods that counts against the cap
+	forgot          bool        // what a once-only allowance was short of was forgotten
 	forgiven        time.Time   // overage before this instant is not owed
 	acted           []acted
 	entries         int

@@ -43,7 +43,7 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, at time.Time, o *opening) 
 	b.carried, b.carriedFrom, b.nominal = 0, period.Forever, period.Forever
 	b.act(at)
 	for i := range b.allowances {
-		b.allowances[i].short = 0 // a shortage ends with its period
+		b.forget(&b.allowances[i])
 	}
 	if b.kind() == once {
 		b.giveOnce(at, o.change, stamp(at))
@@ -298,7 +298,7 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, at time.Time, o *op
 	o.owing, o.since, o.before = owing, period.Earlier(b.nominal, b.start), b.before+b.overage
 	*b = balance{
 		opening: closing, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven,
-		allowances: b.allowances, uses: b.uses, excess: b.excess, paidOff: b.paidOff, acted: b.acted,
+		allowances: b.allowances, uses: b.uses, excess: b.excess, paidOff: b.paidOff, acted: b.acted, forgot: b.forgot,
 	}
 	if !m.foresees.IsZero() { // no operation names an allowance that begins and ends in time to come
 		b.grants = slices.DeleteFunc(b.grants, func(g grant) bool {

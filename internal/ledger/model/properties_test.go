@@ -191,9 +191,6 @@ func TestChanges_UnitsGivenBack_AreNotLost(t *testing.T) {
 			case 1:
 				p := drawTermsChange(t, true, false, true)
 				c.tick(t, 5)
-				if b := c.m.touch(calls); b.gift > 0 && b.allowances[b.gift].short > 0 {
-					return // what a once-only allowance is short of is forgotten when its plan is left
-				}
 				if p.Add && (p.After > 0 || c.m.touch(calls).misses()) {
 					p.Add = false // units that were carried or short are forgotten then
 				}
@@ -210,6 +207,9 @@ func TestChanges_UnitsGivenBack_AreNotLost(t *testing.T) {
 				}
 				ids = append(ids, id)
 			}
+		}
+		if c.m.touch(calls).forgot {
+			return // what a once-only allowance is short of is forgotten when its plan is left
 		}
 		for _, id := range ids {
 			c.end(id, 0)

@@ -237,6 +237,8 @@ func TestEvents_ChangeThatLeavesNothing_TellsExhaustedAlone(t *testing.T) {
 	wantEqual(t, "emptied", b.alerts("emptied", "api_calls", ""), []string{"exhausted 600 600 0"})
 	wantEqual(t, "reduced", b.alerts("reduced", "api_calls", ""), []string{"80 600 700 100"})
 	wantEqual(t, "renewed", b.alerts("renewed", "api_calls", ""), []string{})
+	expired := list[string](b, "SELECT tenant_id FROM events WHERE meter = 'api_calls' AND type = 'grant.expired'")
+	wantEqual(t, "allowances whose end is told though a change ended them", expired, []string{})
 	b.mustVerify()
 }
 
