@@ -79,7 +79,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	require.NoError(t, cat.Start(t.Context()))
 	stop("catalog", cat.Stop)
 	l, err := pg.Open(t.Context(), pg.Config{
-		DatabaseURL: service, Readers: 2, Log: log, Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish,
+		DatabaseURL: service, Readers: 2, Log: log, Metrics: prometheus.NewRegistry(), AnswerBudget: testenv.Patience, OnCommit: cache.Publish,
 	})
 	require.NoError(t, err)
 	require.NoError(t, l.Start(t.Context()))

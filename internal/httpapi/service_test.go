@@ -178,7 +178,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(s.keys.Start(s.t.Context()))
 	s.onStop("keys", s.keys.Stop)
 	l, err := pg.Open(s.t.Context(), pg.Config{
-		DatabaseURL: databaseURL, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish, Clock: agreed,
+		DatabaseURL: databaseURL, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), AnswerBudget: testenv.Patience, OnCommit: cache.Publish, Clock: agreed,
 	})
 	s.check(err)
 	s.testClock = testclock.New(db, l, agreed)

@@ -65,7 +65,10 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 	b.clock(begin.Start())
 	j := journal.New(b.logger())
 	b.check(j.MakeAhead(t.Context(), b.db, begin)) // the service's role has no right to do this
-	b.Ledger, err = pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(b.url), Readers: 2, Clock: clock.New(clock.Config{SkewMax: 100 * 365 * 24 * time.Hour}), Log: b.logger(), Metrics: prometheus.NewRegistry()})
+	b.Ledger, err = pg.Open(t.Context(), pg.Config{
+		DatabaseURL: testenv.AsService(b.url), Readers: 2, Clock: clock.New(clock.Config{SkewMax: 100 * 365 * 24 * time.Hour}),
+		Log: b.logger(), Metrics: prometheus.NewRegistry(), AnswerBudget: testenv.Patience,
+	})
 	b.check(err)
 	b.check(b.Start(t.Context()))
 	ends = append(ends, func() {

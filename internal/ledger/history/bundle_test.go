@@ -35,7 +35,10 @@ type bundle struct {
 func newBundle(t testing.TB) *bundle {
 	t.Helper()
 	b := &bundle{t: t, url: testenv.Postgres(t)}
-	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(b.url), Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	l, err := pg.Open(t.Context(), pg.Config{
+		DatabaseURL: testenv.AsService(b.url), Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		AnswerBudget: testenv.Patience,
+	})
 	b.check(err)
 	b.check(l.Start(t.Context()))
 	testenv.StopAtEnd(t, l.Stop)

@@ -66,13 +66,14 @@ func throughCoordinator(c *Config) { c.ThroughCoordinator = true }
 // do, so that a busy machine refuses nothing. Tests of the ledger's own limit call answersInTime.
 func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 	t.Helper()
-	cfg := Config{DatabaseURL: testenv.AsService(url), Readers: 2, Log: logger(t), Metrics: prometheus.NewRegistry()}
+	cfg := Config{
+		DatabaseURL: testenv.AsService(url), Readers: 2, Log: logger(t), Metrics: prometheus.NewRegistry(), AnswerBudget: testenv.Patience,
+	}
 	for _, f := range change {
 		f(&cfg)
 	}
 	l, err := Open(t.Context(), cfg)
 	require.NoError(t, err)
-	l.limits = limits{answer: testenv.Patience, queue: testenv.Patience}
 	require.NoError(t, l.Start(t.Context()))
 	testenv.StopAtEnd(t, l.Stop)
 	return l

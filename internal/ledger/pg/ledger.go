@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,6 +48,7 @@ type Config struct {
 	MaxBatch       int                   // operations per transaction
 	Readers        int                   // connections for reads
 	CachedBalances int                   // bound of each cache of learnedCache; 0: learnedDefault
+	AnswerBudget   time.Duration         // how long a caller waits, in a queue too; 0: refusalMax, and queueMax in a queue
 	Log            *slog.Logger          // required
 	Metrics        prometheus.Registerer // required
 	LaneMetrics    *lane.Metrics         // nil: none
@@ -83,7 +85,7 @@ type Ledger struct {
 	metrics  *metrics
 	learned  *learnedCache
 
-	limits limits // promisedLimits; longer in tests that keep callers waiting
+	limits limits
 
 	need atomic.Int32 // how likely the next batch needs grants or terms of its balances, 0..needMax
 
@@ -110,6 +112,9 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	l := &Ledger{
 		cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), learned: newLearnedCache(cfg.CachedBalances), limits: promisedLimits,
 		clock: cfg.Clock,
+	}
+	if cfg.AnswerBudget > 0 {
+		l.limits = limits{answer: cfg.AnswerBudget, queue: cfg.AnswerBudget}
 	}
 	var err error
 	if l.cluster, err = detectCitus(ctx, &cfg); err != nil {

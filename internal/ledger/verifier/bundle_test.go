@@ -55,7 +55,7 @@ func (b *bundle) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b.t
 func (b *bundle) openLedger() *pg.Ledger {
 	b.t.Helper()
 	l, err := pg.Open(b.t.Context(), pg.Config{
-		DatabaseURL: testenv.AsService(b.url), Readers: 2, Log: b.logger(), Metrics: prometheus.NewRegistry(),
+		DatabaseURL: testenv.AsService(b.url), Readers: 2, Log: b.logger(), Metrics: prometheus.NewRegistry(), AnswerBudget: testenv.Patience,
 		Clock: pg.NewClock(365*24*time.Hour, b.logger()), // the test moves only the database's clock
 	})
 	b.must(err)

@@ -33,7 +33,10 @@ func newBench(t *testing.T) *bench {
 	url := testenv.Postgres(t)
 	b := &bench{t: t, pool: testenv.Pool(t, url)}
 	log := slog.New(slog.DiscardHandler)
-	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: pg.NewClock(0, log)})
+	l, err := pg.Open(t.Context(), pg.Config{
+		DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: pg.NewClock(0, log),
+		AnswerBudget: testenv.Patience,
+	})
 	require.NoError(t, err)
 	require.NoError(t, l.Start(t.Context()))
 	t.Cleanup(func() { _ = l.Stop(context.Background()) })

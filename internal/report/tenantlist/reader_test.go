@@ -38,7 +38,10 @@ func newBench(t *testing.T) *bench {
 	url := testenv.Postgres(t)
 	log, clock := slog.New(slog.DiscardHandler), pg.NewClock(0, slog.New(slog.DiscardHandler))
 	b := &bench{t: t, pool: testenv.Pool(t, url)}
-	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: clock})
+	l, err := pg.Open(t.Context(), pg.Config{
+		DatabaseURL: testenv.AsService(url), Log: log, Metrics: prometheus.NewRegistry(), Clock: clock,
+		AnswerBudget: testenv.Patience,
+	})
 	require.NoError(b.t, err)
 	require.NoError(b.t, l.Start(t.Context()))
 	t.Cleanup(func() { _ = l.Stop(context.Background()) })
