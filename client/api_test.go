@@ -146,7 +146,7 @@ func TestAPI_Final_NotSentAgain(t *testing.T) {
 		"500":                {problem(500, "internal", ""), debit(), ErrUndecided, true},
 		"400":                {problem(400, "invalid_argument", ""), debit(), ErrInvalid, false},
 		"409":                {problem(409, "hold_not_active", ""), debit(), ErrConflict, false},
-		"a PATCH":            {problem(503, "unavailable", "1"), func(c *Client) error { _, err := c.PatchTenant(context.Background(), "t", TenantPatch{}); return err }, ErrUndecided, false},
+		"a PATCH":            {problem(503, "unavailable", "1"), func(c *Client) error { _, err := c.PatchWebhook(context.Background(), "w", WebhookPatch{}); return err }, ErrUndecided, false},
 		"a POST without key": {problem(503, "unavailable", "1"), func(c *Client) error { _, err := c.StartRoll(context.Background(), RollRequest{}); return err }, ErrUndecided, false},
 		"next month":         {problem(429, "quota_exceeded", "86400"), debit(), ErrDenied, false},
 		"a kept denial":      {problem(429, "rate_limited", "1"), debit(KeepDenial()), ErrRateLimited, false},

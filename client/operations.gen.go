@@ -215,6 +215,15 @@ func (a *API) DeleteMeter(ctx context.Context, meter string, options ...Option) 
 	return a.sendOnly(ctx, &r, options)
 }
 
+// DeletePending sends DELETE /v1/tenants/{tenant}/pending: Take back the change of a tenant that waits.
+func (a *API) DeletePending(ctx context.Context, tenant string, options ...Option) error {
+	r := call{
+		operation: "deletePending", method: "DELETE", safe: true,
+		path: []segment{constant("/v1/tenants/"), parameter("tenant", tenant), constant("/pending")},
+	}
+	return a.sendOnly(ctx, &r, options)
+}
+
 // DeleteSubjectLimitOverride sends DELETE /v1/limits/{rule}/overrides/{tenant}/{subject}: Delete the override of a limit for a subject of a tenant.
 func (a *API) DeleteSubjectLimitOverride(ctx context.Context, rule string, tenant string, subject string, options ...Option) error {
 	r := call{
@@ -1481,7 +1490,7 @@ func (a *API) AllWebhooks(ctx context.Context, q ListWebhooksQuery, options ...O
 // PatchTenant sends PATCH /v1/tenants/{tenant}: Change the given fields of a tenant.
 func (a *API) PatchTenant(ctx context.Context, tenant string, body TenantPatch, options ...Option) (*TenantChange, error) {
 	r := call{
-		operation: "patchTenant", method: "PATCH",
+		operation: "patchTenant", method: "PATCH", key: true,
 		path: []segment{constant("/v1/tenants/"), parameter("tenant", tenant)},
 		body: body,
 	}
@@ -1737,12 +1746,13 @@ func (a *API) VoidGrant(ctx context.Context, tenant string, grantID string, body
 }
 
 // operations are the operationIds of the contract that have a method here.
-var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createPortalSession", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deleteSubjectLimitOverride", "deleteWebhook", "endPortalSessions", "exportCatalog", "extendGrant", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitShadow", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGauges", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listVerifications", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
+var operations = []string{"acquireLease", "adjust", "advanceTestClock", "applyCatalog", "captureHold", "chargeLimits", "check", "checkBatch", "consume", "createKey", "createPortalSession", "createWebhook", "debit", "debitBatch", "deleteBlock", "deleteBlockPrefix", "deleteLimit", "deleteLimitOverride", "deleteMeter", "deletePending", "deleteSubjectLimitOverride", "deleteWebhook", "endPortalSessions", "exportCatalog", "extendGrant", "extendHold", "getBalance", "getBlock", "getBlockPrefix", "getFeatures", "getGauge", "getHold", "getKey", "getLimit", "getLimitOverride", "getLimitShadow", "getLimitState", "getLimitTop", "getMeter", "getOperation", "getPlan", "getRoll", "getSeal", "getSpec", "getSpecJSON", "getStatement", "getStatus", "getSubjectLimitOverride", "getTenant", "getTestClock", "getVerification", "getWebhook", "grant", "hold", "listAudit", "listBalances", "listBlocks", "listDeliveries", "listDenials", "listEntries", "listEvents", "listGaugeEntries", "listGauges", "listGrants", "listHolds", "listKeys", "listLimitOverrides", "listLimits", "listMeters", "listPeriods", "listPlans", "listSeals", "listStatements", "listTenants", "listTerms", "listUsage", "listVerifications", "listWebhooks", "patchTenant", "patchWebhook", "putBlock", "putBlockPrefix", "putLimit", "putLimitOverride", "putMeter", "putPlan", "putSubjectLimitOverride", "putTenant", "refund", "refundCharge", "releaseHold", "releaseLease", "renewLease", "replayWebhook", "resetLimit", "revokeKey", "rotateKey", "rotateWebhook", "setGauge", "startRoll", "startVerification", "testWebhook", "voidGrant"}
 
 // Errors by code, for errors.Is. docs/api.md says what each means, and what helps.
 var (
 	ErrAmountOutOfRange      error = codeError("amount_out_of_range")
 	ErrArchived              error = codeError("archived")
+	ErrChangePending         error = codeError("change_pending")
 	ErrCostExceedsCapacity   error = codeError("cost_exceeds_capacity")
 	ErrCreditsExhausted      error = codeError("credits_exhausted")
 	ErrFeatureNotInPlan      error = codeError("feature_not_in_plan")

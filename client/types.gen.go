@@ -100,6 +100,8 @@ const (
 	EventTypeHoldExpired             EventType = "hold.expired"
 	EventTypeLimitRejectionsHigh     EventType = "limit.rejections_high"
 	EventTypePeriodOpened            EventType = "period.opened"
+	EventTypePlanChangeCanceled      EventType = "plan.change_canceled"
+	EventTypePlanChangeScheduled     EventType = "plan.change_scheduled"
 	EventTypePlanChanged             EventType = "plan.changed"
 	EventTypeTenantSuspended         EventType = "tenant.suspended"
 	EventTypeVerifyDrift             EventType = "verify.drift"
@@ -264,10 +266,24 @@ const (
 	OverflowPaymentRoundingUp OverflowPaymentRounding = "up"
 )
 
+// Defines values for PendingChangeApply.
+const (
+	PendingChangeApplyEffectiveAt PendingChangeApply = "effective_at"
+	PendingChangeApplyNextPeriod  PendingChangeApply = "next_period"
+)
+
+// Defines values for PendingChangeUsage.
+const (
+	PendingChangeUsageAdd   PendingChangeUsage = "add"
+	PendingChangeUsageCarry PendingChangeUsage = "carry"
+	PendingChangeUsageReset PendingChangeUsage = "reset"
+)
+
 // Defines values for ProblemCode.
 const (
 	ProblemCodeAmountOutOfRange      ProblemCode = "amount_out_of_range"
 	ProblemCodeArchived              ProblemCode = "archived"
+	ProblemCodeChangePending         ProblemCode = "change_pending"
 	ProblemCodeCostExceedsCapacity   ProblemCode = "cost_exceeds_capacity"
 	ProblemCodeCreditsExhausted      ProblemCode = "credits_exhausted"
 	ProblemCodeFeatureNotInPlan      ProblemCode = "feature_not_in_plan"
@@ -321,12 +337,14 @@ const (
 
 // Defines values for TenantChangeApply.
 const (
-	TenantChangeApplyNextPeriod TenantChangeApply = "next_period"
-	TenantChangeApplyNow        TenantChangeApply = "now"
+	TenantChangeApplyEffectiveAt TenantChangeApply = "effective_at"
+	TenantChangeApplyNextPeriod  TenantChangeApply = "next_period"
+	TenantChangeApplyNow         TenantChangeApply = "now"
 )
 
 // Defines values for TenantChangeUsage.
 const (
+	TenantChangeUsageAdd   TenantChangeUsage = "add"
 	TenantChangeUsageCarry TenantChangeUsage = "carry"
 	TenantChangeUsageReset TenantChangeUsage = "reset"
 )
@@ -339,6 +357,7 @@ const (
 
 // Defines values for TenantPatchUsage.
 const (
+	TenantPatchUsageAdd   TenantPatchUsage = "add"
 	TenantPatchUsageCarry TenantPatchUsage = "carry"
 	TenantPatchUsageReset TenantPatchUsage = "reset"
 )
@@ -351,12 +370,14 @@ const (
 
 // Defines values for TermsApply.
 const (
-	TermsApplyNextPeriod TermsApply = "next_period"
-	TermsApplyNow        TermsApply = "now"
+	TermsApplyEffectiveAt TermsApply = "effective_at"
+	TermsApplyNextPeriod  TermsApply = "next_period"
+	TermsApplyNow         TermsApply = "now"
 )
 
 // Defines values for TermsUsage.
 const (
+	TermsUsageAdd   TermsUsage = "add"
 	TermsUsageCarry TermsUsage = "carry"
 	TermsUsageReset TermsUsage = "reset"
 )
@@ -2922,6 +2943,48 @@ type OverridePatch = map[string]*int64
 // Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
 type Overrides map[string]OverrideAmount
 
+// PendingChange A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. Members that the request of the change did not name follow a change that applies before.
+type PendingChange struct {
+	// Anchor The start of the tenant's periods.
+	Anchor time.Time `json:"anchor"`
+
+	// Apply How the change was asked for: for the end of the billing period, or for an instant.
+	Apply PendingChangeApply `json:"apply"`
+
+	// Features Features by name. A feature that is false, 0 or absent is not granted.
+	Features Features `json:"features,omitempty,omitzero"`
+
+	// From The instant at which the change takes effect.
+	From time.Time `json:"from"`
+
+	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
+	Overrides Overrides `json:"overrides"`
+
+	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
+	Plan ID `json:"plan"`
+
+	// PlanVersion The newest version of that plan.
+	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
+
+	// Prorate As in the request of the change.
+	Prorate bool `json:"prorate"`
+
+	// Reason The reason, for the records. At most 500 bytes of UTF-8.
+	Reason Reason `json:"reason,omitempty,omitzero"`
+
+	// Timezone The IANA zone of its calendar.
+	Timezone string `json:"timezone"`
+
+	// Usage As in the request of the change.
+	Usage PendingChangeUsage `json:"usage"`
+}
+
+// PendingChangeApply How the change was asked for: for the end of the billing period, or for an instant.
+type PendingChangeApply string
+
+// PendingChangeUsage As in the request of the change.
+type PendingChangeUsage string
+
 // Period A past or future period of a meter.
 type Period struct {
 	// Allowance A number of units, in the meter's smallest unit.
@@ -3655,8 +3718,14 @@ type Tenant struct {
 	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
 
+	// Pending The change that waits; null if there is none.
+	Pending *PendingChange `json:"pending"`
+
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
+
+	// PlanVersion The version of the plan whose features, gauges and rate limits are in force.
+	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
 
 	// Standing The balance by which a tenant is listed, only in lists with `near`, `meter` or `sort=remaining`. It is the balance with the largest used percentage, or with the least remaining units.
 	Standing Standing `json:"standing,omitempty,omitzero"`
@@ -3682,7 +3751,7 @@ type TenantChange struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// Apply When the terms of the request take effect, even if the request did not name this option. `apply`, `prorate` and `usage` are absent if the request names no terms.
+	// Apply When the terms of the request take effect, even if the request did not name this option: `effective_at` for an instant that it named, `now` also for a change that had nothing to wait for. `apply`, `prorate` and `usage` are absent if the request names no terms.
 	Apply TenantChangeApply `json:"apply,omitempty,omitzero"`
 
 	// Before The billed party.
@@ -3703,8 +3772,14 @@ type TenantChange struct {
 	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
 
+	// Pending The change that waits; null if there is none.
+	Pending *PendingChange `json:"pending"`
+
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
+
+	// PlanVersion The version of the plan whose features, gauges and rate limits are in force.
+	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
 
 	// Prorate Whether each amount counts only for its share of the open period.
 	Prorate *bool `json:"prorate,omitempty"`
@@ -3728,7 +3803,7 @@ type TenantChange struct {
 	Version TenantVersion `json:"version"`
 }
 
-// TenantChangeApply When the terms of the request take effect, even if the request did not name this option. `apply`, `prorate` and `usage` are absent if the request names no terms.
+// TenantChangeApply When the terms of the request take effect, even if the request did not name this option: `effective_at` for an instant that it named, `now` also for a change that had nothing to wait for. `apply`, `prorate` and `usage` are absent if the request names no terms.
 type TenantChangeApply string
 
 // TenantChangeUsage Whether earlier use counts against the amounts that this change puts in force at once.
@@ -3758,16 +3833,19 @@ type TenantList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// TenantPatch `apply` and `prorate` require at least one of `plan`, `anchor`, `timezone` and `overrides`, which together are the terms of the tenant. `reason` requires one of these fields, or `status`.
+// TenantPatch `apply` and `effective_at` require at least one of `plan`, `anchor`, `timezone`, `overrides` and `features`, which are terms of the tenant, or `usage` `reset` or `add`. `features` alone change at once, unless `apply` or `effective_at` say when. `status` and `metadata` always change at once. `reason` requires a change of terms, or `status`.
 type TenantPatch struct {
 	// Anchor The start of tenant-anchored periods.
 	Anchor time.Time `json:"anchor,omitempty,omitzero"`
 
-	// Apply When new terms take effect: at the next period of each meter (the default), or now. With `now`, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
+	// Apply When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
 	Apply TenantPatchApply `json:"apply,omitempty,omitzero"`
 
 	// DryRun Return the tenant after the change, and change nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// EffectiveAt The instant at which new terms take effect: later than now, and at most 400 days ahead. Not together with `apply: now`.
+	EffectiveAt time.Time `json:"effective_at,omitempty,omitzero"`
 
 	// Features The tenant's own features to set. null removes the tenant's own value, so that the plan's value applies again.
 	Features FeaturePatch `json:"features,omitempty,omitzero"`
@@ -3781,7 +3859,7 @@ type TenantPatch struct {
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan,omitempty,omitzero"`
 
-	// Prorate With `now`: whether each amount counts only for its share of the open period. The allowance becomes the sum of each amount x its share of the period, rounded down, but never less than what was drawn.
+	// Prorate Whether each amount counts only for its share of the open period. The allowance becomes the sum of each amount x its share of the period, rounded down, but never less than what was drawn. Requires `apply: now` or `effective_at`.
 	Prorate *bool `json:"prorate,omitempty"`
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
@@ -3793,14 +3871,14 @@ type TenantPatch struct {
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone,omitempty,omitzero"`
 
-	// Usage Requires `apply` to be `now`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, and what is left of the old one expires. `reset` requires a reason.
+	// Usage Requires `apply: now` or `effective_at`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, also on the same plan, and what is left of the old one expires; it requires a reason. `add` gives it anew as well, and what is left of the old one stays until the period ends.
 	Usage TenantPatchUsage `json:"usage,omitempty,omitzero"`
 }
 
-// TenantPatchApply When new terms take effect: at the next period of each meter (the default), or now. With `now`, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
+// TenantPatchApply When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
 type TenantPatchApply string
 
-// TenantPatchUsage Requires `apply` to be `now`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, and what is left of the old one expires. `reset` requires a reason.
+// TenantPatchUsage Requires `apply: now` or `effective_at`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, also on the same plan, and what is left of the old one expires; it requires a reason. `add` gives it anew as well, and what is left of the old one stays until the period ends.
 type TenantPatchUsage string
 
 // TenantRequest The content of a tenant.
@@ -3833,12 +3911,12 @@ type TenantStatus string
 // TenantVersion 1 for the first version, one more after every change. If-Match compares it.
 type TenantVersion = int64
 
-// Terms The terms of a tenant from an instant until the next terms.
+// Terms The terms of a tenant from an instant until the next terms. Terms that wait are the last ones, with an instant in the future.
 type Terms struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// Apply Whether the terms took effect now, like the first terms, or at the next period of each meter.
+	// Apply How the change was asked for: at once, like the first terms, at the end of the billing period, or at an instant. In terms of programs before version 1.2, `next_period` is the next period of each meter.
 	Apply TermsApply `json:"apply"`
 
 	// EffectiveAt The instant from which the terms are in force.
@@ -3863,7 +3941,7 @@ type Terms struct {
 	Usage TermsUsage `json:"usage"`
 }
 
-// TermsApply Whether the terms took effect now, like the first terms, or at the next period of each meter.
+// TermsApply How the change was asked for: at once, like the first terms, at the end of the billing period, or at an instant. In terms of programs before version 1.2, `next_period` is the next period of each meter.
 type TermsApply string
 
 // TermsUsage Whether earlier use counted against the amounts that these terms put in force at once. For terms from before version 1.1 of this API, it is `reset`.

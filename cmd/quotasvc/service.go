@@ -170,7 +170,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := s.startEvents(ctx, cfg, m, l, cat.DB())
+	hooks, err := s.startEvents(ctx, cfg, m, l, cat.Store)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,8 @@ BEGIN
             ('rollups',           'SELECT, INSERT',                 'SELECT'),
             ('plans',             'SELECT, INSERT',                 'SELECT'),
             ('plan_allowances',   'SELECT, INSERT',                 'SELECT'),
-            ('tenant_terms',      'SELECT, INSERT',                 'SELECT'),
+            ('tenant_terms',      'SELECT, INSERT, DELETE',         'SELECT'), -- DELETE: a change that waits is taken back
+            ('tenant_changes',    'SELECT, INSERT, DELETE',         'SELECT'), -- DELETE: keys that need not be remembered
             ('gauge_entries',     'SELECT, INSERT',                 'SELECT'),
             -- tables that are verified by the journal and written with each operation
             ('balances',          'SELECT, INSERT, UPDATE, DELETE', 'SELECT'), -- DELETE: empty balances, when their meter is deleted

@@ -36,7 +36,7 @@ func TestRoles_Service_AppendsAndNothingElse(t *testing.T) {
 	var partition string
 	require.NoError(t, super.QueryRow(t.Context(), `SELECT to_char(month, '"entries_"YYYY_MM') FROM entries`).Scan(&partition))
 	testenv.Exec(t, service, "INSERT INTO audit (actor_key, actor_name, action, object_kind, object_id) VALUES ('k', 'n', 'a', 'o', 'i')")
-	for _, table := range []string{"entries", partition, "periods", "audit", "rollups", "plans", "plan_allowances", "tenant_terms", "journal_months"} {
+	for _, table := range []string{"entries", partition, "periods", "audit", "rollups", "plans", "plan_allowances", "journal_months"} {
 		refused(t, service, "DELETE FROM "+table)
 		refused(t, service, "TRUNCATE "+table)
 		refused(t, service, "DROP TABLE "+table)

@@ -228,9 +228,10 @@ func (a *application) tenants(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		after = after.agreed()
 		var old any
-		if before != nil {
-			old = &before.Tenant
+		if before != nil { // a change that waits is a change, and is none when the file is applied again
+			old = new(before.agreed())
 		} else if t.Anchor.IsZero() {
 			after.Anchor = t.Anchor // the instant of creation: it is not in the file, and differs in each dry run
 		}

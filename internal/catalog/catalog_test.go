@@ -68,7 +68,7 @@ func TestCatalog_ChangeSeenByAllInstances(t *testing.T) {
 	within("file", func() bool {
 		s := there.Snapshot()
 		acme, err := there.Tenant(ctx, "acme")
-		return s.Meters["007"] != nil && len(s.Limits) == 1 && err == nil && acme.Timezone == "Europe/Berlin"
+		return s.Meters["007"] != nil && len(s.Limits) == 1 && err == nil && acme.next != nil && acme.next.timezone == "Europe/Berlin"
 	})
 }
 
@@ -85,7 +85,7 @@ func TestCatalog_ManyChanges_AnnouncedAsAll(t *testing.T) {
 	apply(t, here.Store, text, false)
 	testenv.Eventually(t, func() bool {
 		acme, err := there.Tenant(t.Context(), "acme")
-		return err == nil && acme.Timezone == "Asia/Kathmandu"
+		return err == nil && acme.next != nil && acme.next.timezone == "Asia/Kathmandu"
 	}, "tenant")
 }
 
@@ -249,7 +249,7 @@ func TestCatalog_ConcurrentReadersAndWriters(t *testing.T) {
 	for w := range tenants {
 		writers.Go(func() {
 			for i := range changes {
-				_, err := here.PatchTenant(context.Background(), fmt.Sprint("t", w), TenantPatch{Timezone: new(fmt.Sprintf("Etc/GMT+%d", i+1))})
+				_, err := here.PatchTenant(context.Background(), fmt.Sprint("t", w), TenantPatch{Timezone: new(fmt.Sprintf("Etc/GMT+%d", i+1)), Apply: applyNow})
 				assert.NoError(t, err)
 			}
 			_, _, err := there.PutPlan(context.Background(), starter(int64(w)+1))

@@ -31,7 +31,7 @@ func TestStore_PostgresAhead_ChangesHoldAtOnce(t *testing.T) {
 	inTime("a plan's version", put(t, s.PutPlan, Plan{ID: "small", Allowances: []Allowance{{Meter: "calls", Amount: 20, Every: "month", Anchor: "calendar"}}}).CreatedAt)
 	inTime("a plan", put(t, s.PutPlan, Plan{ID: "large", Allowances: []Allowance{{Meter: "calls", Amount: 99, Every: "month", Anchor: "calendar"}}}).CreatedAt)
 	inTime("a tenant", put(t, s.PutTenant, Tenant{ID: "late", Plan: "small"}).CreatedAt)
-	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "large"})
+	patch(t, s, "acme", TenantPatch{Plan: new("large"), Apply: applyNow})
 	terms, err := s.ListTerms(t.Context(), "acme", listing.Query{Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, terms.Items, 2)

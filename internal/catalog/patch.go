@@ -29,38 +29,44 @@ type TenantPatch struct {
 	Overrides map[string]*int64 `json:"overrides,omitzero"`
 
 	// Features maps features to their new values. The value nil removes the tenant's own value. The change takes
-	// effect at once.
+	// effect with the other terms of the patch. Features alone take effect at once, unless Apply or EffectiveAt say
+	// when.
 	Features map[string]*feature.Value `json:"features,omitzero"`
 
-	// Apply says when a new plan, anchor, zone or override takes effect: at the next period of each meter, or now.
-	// applyNow ends each open period that was opened under other terms. Changes that wait for the next period, such
-	// as a newer version of the plan, then take effect as well. Empty: applyNextPeriod.
+	// Apply says when new terms take effect: now, or at the end of the billing period. Empty: applyNextPeriod, or
+	// applyAt if EffectiveAt is set. A change that applies now leaves a pending change: see Pending.
 	Apply string `json:"apply,omitzero"`
-	// Prorate says whether a period that applyNow opens gets only a part of the allowance, in proportion to the rest
-	// of the period.
+	// EffectiveAt is the instant at which new terms take effect, at most MaxAhead in the future. It must not be set
+	// with applyNow. nil: Apply decides.
+	EffectiveAt *time.Time `json:"effective_at,omitzero"`
+	// Prorate says whether an open allowance that the change alters gets each amount only for its share of the period.
 	Prorate bool `json:"prorate,omitzero"`
-	// Usage says what happens to the use of the periods that applyNow ends. usageCarry deducts this use from the new
-	// allowances. usageReset does not deduct it, and requires a Reason. Empty: usageCarry.
+	// Usage says what happens to the use of the open allowances. usageCarry deducts this use from the new amounts.
+	// usageReset gives whole allowances and requires a Reason. usageAdd does so and keeps the rest of the old
+	// allowances until the period ends. Empty: usageCarry.
 	Usage string `json:"usage,omitzero"`
 
 	Reason string `json:"reason,omitzero"` // why terms or status change, 1..MaxReason bytes; empty: not given
 	// Removed has the names of fields that were null: see Remove.
 	Removed []string `json:"-"`
 
+	Key       string `json:"-"`                // the Idempotency-Key; empty: a retry is another request
 	IfVersion *int64 `json:"-"`                // errcode.Conflict if the tenant has another version; nil: any version
 	DryRun    bool   `json:"dry_run,omitzero"` // return the tenant as the patch would change it, and change nothing
 }
 
-// Values of TenantPatch.Apply: when a change of terms takes effect.
+// Values of TenantPatch.Apply: when a change of terms takes effect. A request does not name applyAt: it sets EffectiveAt.
 const (
 	applyNow        = "now"
 	applyNextPeriod = "next_period"
+	applyAt         = "effective_at"
 )
 
 // Values of TenantPatch.Usage: what happens to the use of the periods that a change of terms ends.
 const (
 	usageCarry = "carry"
 	usageReset = "reset"
+	usageAdd   = "add"
 )
 
 // TenantChange is a tenant before and after a patch. For a dry run, the field After is the tenant that the patch would
@@ -69,16 +75,22 @@ type TenantChange struct {
 	Before, After Tenant
 
 	// Apply, Prorate and Usage say how the patch changes terms, as in Terms, with the defaults. Apply and Usage are
-	// empty if the patch changes no terms.
+	// empty if the patch changes no terms. Apply is applyNow for a change that had nothing to wait for.
 	Apply   string
 	Prorate bool
 	Usage   string
+
+	Replayed bool // an earlier request with the same key made the change
 }
 
 // Remove implements body.Patch. A zone, an anchor, metadata, overrides and features that are removed are those of a
 // tenant that was created without them. A plan and a status cannot be removed and stay; the other fields say how to
 // change the tenant, and are absent.
-func (p *TenantPatch) Remove(field string) { p.Removed = append(p.Removed, field) }
+func (p *TenantPatch) Remove(field string) {
+	if field == "metadata" || slices.Contains(termMembers, field) {
+		p.Removed = append(p.Removed, field)
+	}
+}
 
 func (p *TenantPatch) removes(fields ...string) bool {
 	return slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(p.Removed, f) })
@@ -112,14 +124,21 @@ func (p *TenantPatch) checkApply(c *check.Checker) {
 	if c.Has("apply", p.Apply != "") {
 		c.OneOf("apply", p.Apply, applyNow, applyNextPeriod)
 	}
-	c.Require(!p.Prorate || p.Apply == applyNow, "prorate", "requires apply now")
+	instant := p.Apply == applyNow || p.EffectiveAt != nil
+	if p.EffectiveAt != nil {
+		c.Instant("effective_at", *p.EffectiveAt)
+		c.Require(p.Apply != applyNow, "effective_at", "must not be given with apply now")
+	}
+	c.Require(!p.Prorate || instant, "prorate", "requires apply now or effective_at")
 	if c.Has("usage", p.Usage != "") {
-		c.OneOf("usage", p.Usage, usageCarry, usageReset)
-		c.Require(p.Apply == applyNow, "usage", "requires apply now")
+		c.OneOf("usage", p.Usage, usageCarry, usageReset, usageAdd)
+		c.Require(instant, "usage", "requires apply now or effective_at")
 		c.Require(p.Usage != usageReset || p.Reason != "", "reason", "is required with usage reset")
 	}
-	terms := p.namesTerms()
-	c.Require(p.Apply == "" || terms, "apply", "requires plan, anchor, timezone or overrides")
+	terms := p.changesTerms()
+	const needs = "requires plan, anchor, timezone, overrides, features, or usage reset or add"
+	c.Require(p.Apply == "" || terms, "apply", needs)
+	c.Require(p.EffectiveAt == nil || terms, "effective_at", needs)
 	if c.Has("reason", p.Reason != "") {
 		c.Require(terms || p.Status != nil, "reason", "requires plan, anchor, timezone, overrides or status")
 		c.Text("reason", p.Reason, 1, MaxReason)
@@ -132,17 +151,32 @@ func (p *TenantPatch) namesTerms() bool {
 		p.removes("anchor", "timezone", "overrides")
 }
 
+// changesTerms reports whether p changes terms at an instant that Apply or EffectiveAt say or leave to the default. New
+// features alone are no such change: they take effect at once, unless p says when.
+func (p *TenantPatch) changesTerms() bool {
+	features := (len(p.Features) > 0 || p.removes("features")) && (p.Apply != "" || p.EffectiveAt != nil)
+	return p.namesTerms() || features || p.Usage == usageReset || p.Usage == usageAdd
+}
+
 // change returns the TenantChange of p, without Before and After.
 func (p *TenantPatch) change() TenantChange {
-	if !p.namesTerms() {
+	if !p.changesTerms() {
 		return TenantChange{}
 	}
-	return TenantChange{Apply: cmp.Or(p.Apply, applyNextPeriod), Prorate: p.Prorate, Usage: cmp.Or(p.Usage, usageCarry)}
+	when := p.timing()
+	return TenantChange{Apply: when.apply, Prorate: when.prorate, Usage: when.usage}
 }
 
 // timing returns when the change of terms takes effect, and its reason.
 func (p *TenantPatch) timing() timing {
-	return timing{now: p.Apply == applyNow, prorate: p.Prorate, reset: p.Usage == usageReset, reason: p.Reason, dry: p.DryRun, patch: true}
+	when := timing{
+		apply: cmp.Or(p.Apply, applyNextPeriod), prorate: p.Prorate, usage: cmp.Or(p.Usage, usageCarry), reason: p.Reason,
+		dry: p.DryRun, patch: true, terms: p.changesTerms(), asked: p.asked(),
+	}
+	if p.EffectiveAt != nil {
+		when.apply, when.at = applyAt, *p.EffectiveAt
+	}
+	return when
 }
 
 // patched returns t after the changes of p.

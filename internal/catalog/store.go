@@ -76,10 +76,11 @@ func (s *Store) DB() *pgstore.Store { return s.db }
 // txn is a running transaction.
 type txn struct {
 	pgx.Tx
-	writing *pgstore.Transaction // nil in a transaction that only reads
-	store   *Store
-	lines   []auditlog.Line // lines for the audit log; Store.write stores them
-	events  []events.Event
+	writing  *pgstore.Transaction // nil in a transaction that only reads
+	store    *Store
+	lines    []auditlog.Line // lines for the audit log; Store.write stores them
+	events   []events.Event
+	advanced int // changes of tenants that the transaction has put into force
 }
 
 // changed announces the change c of an object, and adds a line for the audit log. c.before is nil for a new object;

@@ -67,6 +67,26 @@ func (s *Store) Plan(ctx context.Context, id string, version int32) (p Plan, err
 	return p, err
 }
 
+// PlanVersions returns the newest versions of the plans that these tenants have and will have.
+func (s *Store) PlanVersions(ctx context.Context, tenants ...*Tenant) (versions map[string]int32, err error) {
+	var plans []string
+	for _, t := range tenants {
+		if plans = append(plans, t.Plan); t.Pending != nil {
+			plans = append(plans, t.Pending.Plan)
+		}
+	}
+	slices.Sort(plans)
+	err = s.read(ctx, "read versions of plans", func(ctx context.Context, tx *txn) error {
+		versions = map[string]int32{}
+		var plan string
+		var version int32
+		rows := tx.query(ctx, "NewestVersions", slices.Compact(plans))
+		_, err := pgx.ForEachRow(rows, []any{&plan, &version}, func() error { versions[plan] = version; return nil })
+		return wrap("select versions of plans", err)
+	})
+	return versions, err
+}
+
 // ListPlans returns a page of plans, each in its newest version.
 func (s *Store) ListPlans(ctx context.Context, p listing.Query) (list listing.Page[Plan], err error) {
 	after, err := p.After()

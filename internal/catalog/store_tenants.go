@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,8 +22,9 @@ import (
 )
 
 // PutTenant creates or replaces a tenant with its overrides. It returns the stored tenant and whether it is new. A
-// change of plan, anchor, zone or overrides is written to the history of terms and takes effect at the next period of
-// each meter.
+// change of plan, anchor, zone or overrides waits for the end of the billing period, and the features of the request
+// wait with it: see Pending. It fails with CodeChangePending if another change waits. A put of the terms that are in
+// force, or of those that wait, changes no terms.
 func (s *Store) PutTenant(ctx context.Context, t Tenant) (stored Tenant, created bool, err error) {
 	return s.replaceTenant(ctx, t, nil)
 }
@@ -66,8 +68,9 @@ func (s *Store) replaceTenant(ctx context.Context, t Tenant, version *int64) (st
 	return stored, created, err
 }
 
-// PatchTenant changes the fields that p sets. It returns the tenant before and after the change. If a patch with
-// IfVersion is sent again after its commit, it fails with errcode.Conflict, because the version has changed.
+// PatchTenant changes the fields that p sets. It returns the tenant before and after the change. If a patch with a Key is
+// sent again, it returns the stored answer. If a patch with IfVersion but without a Key is sent again after its commit,
+// it fails with errcode.Conflict, because the version has changed.
 func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (change TenantChange, err error) {
 	if err := validate(&p); err != nil {
 		return TenantChange{}, err
@@ -88,28 +91,45 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 		if !exists {
 			return notFound(kindTenant, id)
 		}
-		if err := before.requireVersion(p.IfVersion); err != nil {
+		stored, found, err := tx.replay(ctx, id, &p)
+		if change = stored; found || err != nil {
 			return err
 		}
-		t := before.patched(&p)
-		if err := validate(&t); err != nil {
-			return err
-		}
-		t.normalize()
-		if err := tx.requirePlan(ctx, t.Plan); err != nil {
-			return err
-		}
-		if err := tx.requireOverridable(ctx, before, &t); err != nil {
-			return err
-		}
-		change = p.change()
-		change.Before = before.Tenant
-		if change.After, err = tx.changeTenant(ctx, before, t, p.timing()); err == nil && p.DryRun {
-			err = pgstore.ErrRollback
-		}
+		change, err = tx.patchTenant(ctx, before, &p)
 		return err
 	})
 	return change, err
+}
+
+// patchTenant changes the locked tenant as p says. If p is a dry run, it returns pgstore.ErrRollback.
+func (tx *txn) patchTenant(ctx context.Context, before *lockedTenant, p *TenantPatch) (change TenantChange, err error) {
+	if err := before.requireVersion(p.IfVersion); err != nil {
+		return change, err
+	}
+	t := before.patched(p)
+	if err := validate(&t); err != nil {
+		return change, err
+	}
+	t.normalize()
+	if err := tx.requirePlan(ctx, t.Plan); err != nil {
+		return change, err
+	}
+	if err := tx.requireOverridable(ctx, before, &t); err != nil {
+		return change, err
+	}
+	change = p.change()
+	change.Before = before.Tenant
+	did := effect{}
+	if change.After, did, err = tx.changeTenant(ctx, before, t, p.timing()); err != nil {
+		return change, err
+	}
+	if did.now { // also a change that was to wait, if there was nothing to wait for
+		change.Apply = applyNow
+	}
+	if p.DryRun {
+		return change, pgstore.ErrRollback
+	}
+	return change, tx.remember(ctx, t.ID, p, &change)
 }
 
 // MakeTenant creates a tenant on a plan, with defaults, unless it exists. It fails with errcode.NotFound if the plan
@@ -182,7 +202,7 @@ type TenantPlan struct{ ID, Plan, Timezone string }
 // that are rarely used. It does not cache them, because they would displace other tenants from memory.
 func (s *Store) TenantPlans(ctx context.Context, ids []string) (plans []TenantPlan, err error) {
 	err = s.read(ctx, "read plans of tenants", func(ctx context.Context, tx *txn) (err error) {
-		plans, err = pgx.CollectRows(tx.query(ctx, "SelectTenantPlans", ids), pgx.RowToStructByPos[TenantPlan])
+		plans, err = pgx.CollectRows(tx.query(ctx, "SelectTenantPlans", ids, s.db.Now()), pgx.RowToStructByPos[TenantPlan])
 		return wrap("select plans of tenants", err)
 	})
 	return plans, err
@@ -201,7 +221,14 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 		statement, args = "NamedTenants", []any{ids, after}
 	}
 	rows := tx.query(ctx, statement, args...)
-	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Tenant, error) { return scanTenant(row) })
+	now := tx.store.db.Now()
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Tenant, error) {
+		var p pendingRow
+		t, err := scanTenant(row, p.into()...)
+		t.Pending = p.pending(t.Features)
+		t.advance(now)
+		return t, err
+	})
 	return items, wrap("select tenants", err)
 }
 
@@ -225,11 +252,16 @@ func (s *Store) tenantFacts(ctx context.Context, ids []string) (found map[string
 
 func scanTenantFacts(rows pgx.Rows, found map[string]TenantFacts) error {
 	var s TenantFacts
-	_, err := pgx.ForEachRow(rows, []any{&s.ID, &s.Plan, &s.Timezone, &s.Suspended, &s.CreatedAt, &s.UpdatedAt, &s.RuleOverrides, &s.SubjectOverrides, &s.Features}, func() error {
+	var p pendingRow
+	_, err := pgx.ForEachRow(rows, []any{
+		&s.ID, &s.Plan, &s.Timezone, &s.Suspended, &s.CreatedAt, &s.UpdatedAt, &s.RuleOverrides, &s.SubjectOverrides, &s.Features,
+		&p.from, &p.plan, &p.zone, &p.features,
+	}, func() error {
 		if len(s.Features) == 0 {
 			s.Features = nil
 		}
-		found[s.ID], s.Features = s, nil
+		s.next = p.next(s.Features)
+		found[s.ID], s.Features, p.features = s, nil, nil
 		return nil
 	})
 	return wrap("select tenants", err)
@@ -265,10 +297,12 @@ func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 // lockedTenant is a tenant whose row is locked.
 type lockedTenant struct {
 	Tenant
-	sameMetadata bool // the stored and the new metadata are equal as jsonb
+	sameMetadata bool       // the stored and the new metadata are equal as jsonb
+	pendingAt    *time.Time // nil: no change waits
 }
 
-// lockTenants locks the rows of the tenants in wanted, in order of ids. It returns the tenants that exist, by id.
+// lockTenants locks the rows of the tenants in wanted, in order of ids. It returns the tenants that exist, by id, as they
+// are in force now.
 func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lockedTenant, error) {
 	ids := column(wanted, func(t *Tenant) string { return t.ID })
 	metadata := column(wanted, func(t *Tenant) *string {
@@ -301,13 +335,19 @@ func (tx *txn) lockInto(ctx context.Context, locked map[string]*lockedTenant, id
 	tenants, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*lockedTenant, error) {
 		var l lockedTenant
 		var err error
-		l.Tenant, err = scanTenant(row, &l.sameMetadata)
+		l.Tenant, err = scanTenant(row, &l.sameMetadata, &l.pendingAt)
 		return &l, err
 	})
-	for _, l := range tenants {
-		locked[l.ID] = l
+	if err != nil {
+		return err
 	}
-	return err
+	var waiting []string
+	for _, l := range tenants {
+		if locked[l.ID] = l; l.pendingAt != nil {
+			waiting = append(waiting, l.ID)
+		}
+	}
+	return tx.readPending(ctx, locked, waiting)
 }
 
 // putTenant stores t, which is normalized. The argument `before` is the stored tenant, whose row is locked. It is nil
@@ -316,60 +356,96 @@ func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (T
 	if before == nil {
 		return tx.insertTenant(ctx, t)
 	}
-	return tx.changeTenant(ctx, before, t, timing{})
+	t.complete(before)
+	stored, _, err := tx.changeTenant(ctx, before, t, putTiming(&before.Tenant, &t))
+	return stored, err
 }
 
-// changeTenant stores t, which is normalized, in place of the tenant `before`, whose row is locked. The caller has
-// checked that the plan of t exists and has the overridden meters.
-func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant, when timing) (Tenant, error) {
-	t.Version, t.CreatedAt, t.UpdatedAt = before.Version, before.CreatedAt, before.UpdatedAt
+// complete sets the fields of t that a request does not name to those of the stored tenant.
+func (t *Tenant) complete(before *lockedTenant) {
+	t.Version, t.CreatedAt, t.UpdatedAt, t.Pending = before.Version, before.CreatedAt, before.UpdatedAt, before.Pending
 	if t.Anchor.IsZero() {
 		t.Anchor = before.CreatedAt
 	}
 	if before.sameMetadata {
 		t.Metadata = before.Metadata
 	}
-	newTerms := !t.sameTerms(&before.Tenant)
-	if !newTerms && when.now {
-		var err error
-		if newTerms, err = tx.termsWait(ctx, t.ID); err != nil {
-			return Tenant{}, err
+}
+
+// changeTenant stores t, which is normalized, in place of the tenant `before`, whose row is locked. The caller has
+// checked that the plan of t exists and has the overridden meters. It returns the tenant that is in force now, with the
+// change that waits.
+func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant, when timing) (Tenant, effect, error) {
+	t.complete(before)
+	did, err := tx.effectOf(ctx, &before.Tenant, &t, &when)
+	if err != nil {
+		return Tenant{}, did, err
+	}
+	switch {
+	case did.stays:
+		t = t.withTerms(&before.Tenant)
+	case did.now:
+		when.apply = applyNow
+	}
+	if t.Pending = before.Pending.follow(&t); !did.later.IsZero() {
+		t.Pending = when.pendingOn(&t, did.later)
+	}
+	if !did.now && t.Pending.same(before.Pending) && t.same(&before.Tenant) {
+		return before.Tenant, did, nil
+	}
+	if err := tx.storeTenant(ctx, &t); err != nil {
+		return Tenant{}, did, err
+	}
+	if err := tx.storeTerms(ctx, before, &t, &when, did); err != nil {
+		return Tenant{}, did, err
+	}
+	tx.emit(&before.Tenant, &t, &when)
+	tx.changed(ctx, kindTenant, t.ID, change{
+		action: when.action(), tenant: t.ID, before: audited(&before.Tenant), after: audited(&t), reason: when.reason,
+	})
+	return t, did, nil
+}
+
+// storeTerms writes the new terms of t, and its pending change if that differs from the one of before.
+func (tx *txn) storeTerms(ctx context.Context, before *lockedTenant, t *Tenant, when *timing, did effect) error {
+	if when.dry {
+		return nil
+	}
+	if did.now {
+		if err := tx.insertTerms(ctx, t, when); err != nil {
+			return err
 		}
 	}
-	if !newTerms && t.same(&before.Tenant) {
-		return before.Tenant, nil
-	}
+	return tx.replacePending(ctx, t.ID, before.Pending, t.Pending)
+}
+
+// storeTenant writes the row of t, which is locked.
+func (tx *txn) storeTenant(ctx context.Context, t *Tenant) error {
 	err := tx.queryRow(ctx, "UpdateTenant", t.ID, t.Plan, t.Anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), orNone(t.Features),
-		tx.store.db.Clock().Ahead().Microseconds()).Scan(&t.Metadata, &t.Version, &t.UpdatedAt)
+		tx.store.db.Clock().Ahead().Microseconds(), t.pendingAt()).Scan(&t.Metadata, &t.Version, &t.UpdatedAt)
 	if err != nil {
-		return Tenant{}, wrap("store tenant "+t.ID, err)
+		return wrap("store tenant "+t.ID, err)
 	}
 	t.UpdatedAt = t.UpdatedAt.UTC()
-	if t.Metadata, err = compact(t.Metadata); err != nil {
-		return Tenant{}, err
-	}
-	if newTerms && !when.dry {
-		if err := tx.insertTerms(ctx, &t, when); err != nil {
-			return Tenant{}, wrap("store terms of tenant "+t.ID, err)
-		}
-	}
-	tx.emit(&before.Tenant, &t, when)
-	tx.changed(ctx, kindTenant, t.ID, change{action: when.action(), tenant: t.ID, before: &before.Tenant, after: &t, reason: when.reason})
-	return t, nil
+	t.Metadata, err = compact(t.Metadata)
+	return err
 }
 
 // emit adds the events for the change of a tenant.
-func (tx *txn) emit(before, after *Tenant, when timing) {
+func (tx *txn) emit(before, after *Tenant, when *timing) {
+	add := func(kind events.Type, data events.Change) {
+		tx.events = append(tx.events, events.Event{Type: kind, At: after.UpdatedAt, Tenant: after.ID, Data: data})
+	}
 	data := events.Change{Plan: after.Plan, Reason: when.reason}
 	if before.Status != after.Status && after.Status == StatusSuspended {
-		tx.events = append(tx.events, events.Event{Type: events.TenantSuspended, At: after.UpdatedAt, Tenant: after.ID, Data: data})
+		add(events.TenantSuspended, data)
 	}
 	if before.Plan != after.Plan {
-		data.PreviousPlan, data.Apply = before.Plan, applyNextPeriod
-		if when.now {
-			data.Apply = applyNow
-		}
-		tx.events = append(tx.events, events.Event{Type: events.PlanChanged, At: after.UpdatedAt, Tenant: after.ID, Data: data})
+		data.PreviousPlan, data.Apply = before.Plan, applyNow
+		add(events.PlanChanged, data)
+	}
+	if before.Pending == nil && after.Pending != nil && after.Pending.Plan != after.Plan {
+		add(events.PlanChangeScheduled, after.Pending.event(after.Plan))
 	}
 }
 
@@ -388,7 +464,7 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	}
 	t.Anchor, t.CreatedAt, t.UpdatedAt = t.Anchor.UTC(), t.CreatedAt.UTC(), t.CreatedAt.UTC()
 	t.Metadata, err = compact(t.Metadata)
-	tx.changed(ctx, kindTenant, t.ID, change{action: "put", tenant: t.ID, after: &t})
+	tx.changed(ctx, kindTenant, t.ID, change{action: "put", tenant: t.ID, after: audited(&t)})
 	return t, err
 }
 

@@ -11,16 +11,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/null"
 )
 
-// Terms are the terms of a tenant since EffectiveAt.
+// Terms are the terms of a tenant since EffectiveAt, or from then on if they wait.
 type Terms struct {
 	EffectiveAt time.Time
 	Plan        string
 	Anchor      time.Time
 	Timezone    string
 	Overrides   map[string]int64
-	Apply       string // applyNow or applyNextPeriod; applyNow for the first terms
+	Apply       string // how the change was asked for: applyNow, applyNextPeriod or applyAt; applyNow for the first terms
 	Prorate     bool
-	Usage       string // usageCarry or usageReset
+	Usage       string // usageCarry, usageReset or usageAdd
 	Reason      string // empty: not given
 }
 
@@ -59,56 +59,39 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p listing.Query) (
 }
 
 func scanTerms(row pgx.CollectableRow) (Terms, error) {
-	t := Terms{Apply: applyNextPeriod}
-	now := false
-	err := row.Scan(&t.EffectiveAt, &t.Plan, &t.Anchor, &t.Timezone, &t.Overrides, &now, &t.Prorate, &t.Usage, &t.Reason)
+	var t Terms
+	err := row.Scan(&t.EffectiveAt, &t.Plan, &t.Anchor, &t.Timezone, &t.Overrides, &t.Apply, &t.Prorate, &t.Usage, &t.Reason)
 	t.EffectiveAt, t.Anchor = t.EffectiveAt.UTC(), t.Anchor.UTC()
-	if now {
-		t.Apply = applyNow
-	}
 	return t, err
 }
 
-// timing says when changed terms take effect, and why they change.
-type timing struct {
-	now     bool // the terms take effect at once, not at the next periods
-	prorate bool
-	reset   bool   // use in the open periods is not deducted from the new allowances
-	reason  string // empty: not given
-	dry     bool   // the transaction is rolled back
-	patch   bool   // a patch changes some fields; a put replaces all
+// termsWait reports whether periods of a locked tenant may be open under other terms than those in force. This is so if
+// the newest terms do not apply at once, as programs before version 1.2 stored them, or if the tenant's plan got a newer
+// version after these terms.
+func (tx *txn) termsWait(ctx context.Context, t *Tenant) (wait bool, err error) {
+	err = tx.queryRow(ctx, "TermsWait", t.ID, t.pendingAt()).Scan(&wait)
+	return wait, wrap("look for terms that wait of tenant "+t.ID, err)
 }
 
-// action returns the name of the change of the tenant for the audit log.
-func (t timing) action() string {
-	if t.patch {
-		return "patch"
+// pendingAt returns the instant of the pending change, or nil.
+func (t *Tenant) pendingAt() *time.Time {
+	if t.Pending == nil {
+		return nil
 	}
-	return "put"
+	return &t.Pending.From
 }
 
-// termsWait reports whether a change of a locked tenant's terms waits for the next periods. This is so if the newest
-// terms do not apply at once, or if the tenant's plan got a newer version after these terms.
-func (tx *txn) termsWait(ctx context.Context, tenant string) (wait bool, err error) {
-	err = tx.queryRow(ctx, "TermsWait", tenant).Scan(&wait)
-	return wait, wrap("look for terms that wait of tenant "+tenant, err)
-}
-
-// insertTerms writes the terms of t, whose row is locked. It changes no balance, for any number of balances. Instead,
-// the ledger reads with every batch whether a tenant of the batch got terms that apply at once. A concurrent decision
-// may miss the new terms. Then the terms end the open period after the entries of that decision.
-func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
+// insertTerms writes the terms of t, whose row is locked, from now on. It changes no balance, for any number of
+// balances. Instead, the ledger reads with every batch whether a tenant of the batch got terms that apply at once. A
+// concurrent decision may miss the new terms. Then the terms take effect after the entries of that decision.
+func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when *timing) error {
 	now, err := tx.now(ctx)
 	if err != nil {
 		return err
 	}
-	usage := usageCarry
-	if when.reset {
-		usage = usageReset
-	}
-	_, err = tx.exec(ctx, "InsertTerms",
-		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, null.IfZero(when.reason), usage, now)
-	return err
+	_, err = tx.exec(ctx, "InsertTerms", t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides),
+		when.prorate, null.IfZero(when.reason), when.usage, when.apply, now, t.pendingAt())
+	return wrap("store terms of tenant "+t.ID, err)
 }
 
 // orEmpty returns overrides as the value of a column: an empty object if overrides is nil.

@@ -39,12 +39,16 @@ type Tenant struct {
 	// Features replace the features of the plan that have the same names.
 	Features feature.Set `json:"features,omitempty"`
 
+	// Pending is the change of terms that waits; nil: none. All other fields are those in force.
+	Pending *Pending `json:"-"`
+
 	Version   int64     `json:"-"` // 1 at creation, one more with each change
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
 }
 
-// TenantFacts are the facts of a tenant that requests need.
+// TenantFacts are the facts of a tenant that requests need. They are those in force at the instant at which Catalog.Tenant
+// returned them.
 type TenantFacts struct {
 	ID, Plan  string
 	Timezone  string // IANA zone of its periods
@@ -57,7 +61,8 @@ type TenantFacts struct {
 	Features feature.Set // features that the tenant overrides; nil: none
 
 	CreatedAt, UpdatedAt time.Time
-	Read                 uint32 // number of the read that returned these facts; every change causes a new read
+	next                 *nextFacts // what a pending change alters; nil: no change waits
+	Read                 uint32     // number of the read that returned these facts; every change causes a new read
 }
 
 // Check returns all faults of t.

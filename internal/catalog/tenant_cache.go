@@ -88,6 +88,7 @@ type cachedTenant struct {
 
 	suspended, ofRules, ofSubjects bool
 	features                       feature.Set // the tenant's own features; nil: none, which is usual
+	next                           *nextFacts  // what a pending change alters; nil: none, which is usual
 }
 
 // loadedTenant is the result of a read from PostgreSQL or of a lookup in memory.
@@ -133,7 +134,7 @@ func (c *tenantCache) cached(id string, now time.Time) (entry loadedTenant, fres
 	}
 	c.mu.Unlock()
 	if known {
-		entry = loadedTenant{tenant: e.facts(id), known: true}
+		entry = loadedTenant{tenant: e.facts(id).at(c.store.db.Now), known: true}
 	}
 	return entry, (known || unknown) && c.fresh(known, readAt, now)
 }
@@ -215,10 +216,12 @@ func (l *loadedTenant) answer(id string) (TenantFacts, error) {
 	return l.tenant, nil
 }
 
+// facts returns the stored facts, of which those of a pending change may be due: see TenantFacts.at.
 func (e *cachedTenant) facts(id string) TenantFacts {
 	return TenantFacts{
 		ID: id, Plan: e.plan.Value(), Timezone: e.zone.Value(), Suspended: e.suspended, RuleOverrides: e.ofRules, SubjectOverrides: e.ofSubjects,
 		CreatedAt: time.UnixMicro(e.created).UTC(), UpdatedAt: time.UnixMicro(e.updated).UTC(), Read: e.read, Features: e.features,
+		next: e.next,
 	}
 }
 
@@ -258,6 +261,7 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 		if a.tenant, a.known = found[id]; a.known {
 			a.tenant.Read = number
 			c.add(&a.tenant, readAt)
+			a.tenant = a.tenant.at(c.store.db.Now)
 		} else {
 			c.addUnknown(id, readAt)
 		}
@@ -280,7 +284,7 @@ func (c *tenantCache) add(t *TenantFacts, readAt time.Duration) {
 	defer c.mu.Unlock()
 	c.entries.Put(t.ID, cachedTenant{
 		plan: unique.Make(t.Plan), zone: unique.Make(t.Timezone), created: t.CreatedAt.UnixMicro(), updated: t.UpdatedAt.UnixMicro(),
-		readAt: readAt, read: t.Read, suspended: t.Suspended, ofRules: t.RuleOverrides, ofSubjects: t.SubjectOverrides, features: t.Features,
+		readAt: readAt, read: t.Read, suspended: t.Suspended, ofRules: t.RuleOverrides, ofSubjects: t.SubjectOverrides, features: t.Features, next: t.next,
 	})
 	delete(c.unknown, t.ID)
 }

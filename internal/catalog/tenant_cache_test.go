@@ -69,7 +69,7 @@ func (r *cacheRig) zone(t *testing.T) string {
 // change changes the time zone of acme without a notification to the cache.
 func (r *cacheRig) change(t *testing.T, zone string) {
 	t.Helper()
-	patch(t, r.store, "acme", TenantPatch{Timezone: &zone})
+	patch(t, r.store, "acme", TenantPatch{Timezone: &zone, Apply: applyNow})
 }
 
 func TestTenantCache_FreshUntilNotified(t *testing.T) {

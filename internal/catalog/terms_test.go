@@ -54,22 +54,26 @@ func TestPatchTenant_OverridesMerge_PutReplaces(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	wide(t, s)
-	acme := patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": new(int64(100)), "credits": new(int64(0))}})
+	acme := patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": new(int64(100)), "credits": new(int64(0))}, Apply: applyNow})
 	require.Equal(t, map[string]int64{"calls": 100, "credits": 0}, acme.Overrides)
-	acme = patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"credits": nil, "seats": nil}})
+	acme = patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"credits": nil, "seats": nil}, Apply: applyNow})
 	require.Equal(t, map[string]int64{"calls": 100}, acme.Overrides, "null takes one back, and there need not be one")
 	require.Equal(t, acme, get(t, s.Tenant, "acme"))
 	require.Equal(t, acme, patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": new(int64(100))}}), "nothing changed")
 	require.Equal(t, []term{
 		{overrides: map[string]int64{}},
-		{overrides: map[string]int64{"calls": 100, "credits": 0}},
-		{overrides: map[string]int64{"calls": 100}},
+		{overrides: map[string]int64{"calls": 100, "credits": 0}, now: true},
+		{overrides: map[string]int64{"calls": 100}, now: true},
 	}, historyOf(t, s, "acme"))
 
 	replaced := put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both", Overrides: map[string]int64{"credits": bound.MaxAmount}})
-	require.Equal(t, map[string]int64{"credits": bound.MaxAmount}, replaced.Overrides)
+	require.Equal(t, map[string]int64{"calls": 100}, replaced.Overrides, "they wait")
+	require.Equal(t, map[string]int64{"credits": bound.MaxAmount}, replaced.Pending.Overrides)
+	_, _, err := s.PutTenant(ctx, Tenant{ID: "acme", Plan: "both"})
+	require.Equal(t, CodeChangePending, errcode.Of(err))
+	require.NoError(t, s.DeletePending(ctx, "acme"))
 	replaced = put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both"})
-	require.Nil(t, replaced.Overrides)
+	require.Nil(t, replaced.Pending.Overrides)
 	list, err := s.ListTenants(ctx, listing.Query{Limit: 1})
 	require.NoError(t, err)
 	require.Equal(t, replaced, list.Items[0])
@@ -94,10 +98,10 @@ func TestPutTenant_OverrideNeedsMeterOfPlan(t *testing.T) {
 	_, err = s.Tenant(ctx, "new")
 	require.Equal(t, errcode.TenantNotFound, errcode.Of(err))
 
-	patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": five, "credits": five}})
+	patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": five, "credits": five}, Apply: applyNow})
 	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: new("lean")})
 	require.Equal(t, []string{"overrides.credits"}, fieldsIn(t, err), "the change would leave an override that says nothing")
-	acme := patch(t, s, "acme", TenantPatch{Plan: new("lean"), Overrides: map[string]*int64{"credits": nil}})
+	acme := patch(t, s, "acme", TenantPatch{Plan: new("lean"), Overrides: map[string]*int64{"credits": nil}, Apply: applyNow})
 	require.Equal(t, map[string]int64{"calls": 5}, acme.Overrides)
 
 	// If a later version of the plan lacks an overridden meter, the tenant can still be changed.
@@ -106,7 +110,7 @@ func TestPutTenant_OverrideNeedsMeterOfPlan(t *testing.T) {
 	require.Equal(t, map[string]int64{"calls": 5}, acme.Overrides)
 	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Overrides: map[string]*int64{"calls": new(int64(6))}})
 	require.Equal(t, []string{"overrides.calls"}, fieldsIn(t, err))
-	acme = patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": nil, "seats": five}})
+	acme = patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": nil, "seats": five}, Apply: applyNow})
 	require.Equal(t, map[string]int64{"seats": 5}, acme.Overrides)
 }
 
@@ -244,7 +248,10 @@ func TestPatchTenant_NowAppliesWaitingTerms(t *testing.T) {
 		return len(historyOf(t, s, "acme"))
 	}
 	require.Equal(t, 1, now("both"), "the plan it signed up to is in force")
-	patch(t, s, "acme", TenantPatch{Plan: new("lean")})
+	// A program before version 1.2 stored a change that waits like this: the tenant has the plan, its row is not immediate.
+	byHand(t, s, "UPDATE tenants SET plan = 'lean', version = version + 1 WHERE tenant_id = 'acme'")
+	byHand(t, s, `INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone)
+		SELECT tenant_id, clock_timestamp(), 'lean', anchor, timezone FROM tenants WHERE tenant_id = 'acme'`)
 	require.Equal(t, 3, now("lean"), "it was to wait for the next period")
 	require.Equal(t, 3, now("lean"), "a retry")
 	require.True(t, historyOf(t, s, "acme")[2].now)

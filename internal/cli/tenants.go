@@ -110,6 +110,9 @@ func (c *tenantGetCmd) Run(ctx context.Context, io *IO, s *client.Client) error 
 
 func printTenant(io *IO, t *client.Tenant) {
 	io.printf("%s: plan %s, %s since %s, periods in %s\n", io.paint(bold, t.Tenant), t.Plan, t.Status, at(t.CreatedAt), t.Timezone)
+	if p := t.Pending; p != nil {
+		io.printf("  from %s on: plan %s, periods in %s\n", at(p.From), p.Plan, p.Timezone)
+	}
 	var metadata client.Metadata
 	_ = json.Unmarshal(t.Metadata, &metadata) // the service stores only objects
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {

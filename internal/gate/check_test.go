@@ -160,7 +160,8 @@ func TestCheck_NewTerms_AreSeenAtOnce(t *testing.T) {
 	got, err := in.Check(t.Context(), request("", "other", 2))
 	require.True(t, err == nil && got.Code == errcode.CreditsExhausted, "before: %+v, %v", got, err)
 	in.putPlan(catalog.Plan{ID: "more", Allowances: []catalog.Allowance{yearly("other", 100)}})
-	in.putTenant(catalog.Tenant{ID: "acme", Plan: "more"})
+	_, err = in.tenants.catalog.PatchTenant(t.Context(), "acme", catalog.TenantPatch{Plan: new("more"), Apply: "now"})
+	require.NoError(t, err)
 	got, err = in.Check(t.Context(), request("", "other", 2))
 	assert.True(t, err == nil && got.Allowed && got.Items[0].Remaining == 101,
 		"after the change of plan: %+v, %v", got, err)

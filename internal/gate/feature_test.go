@@ -89,8 +89,10 @@ func TestCheck_FeatureAlone_AsksNoBackend(t *testing.T) {
 	soon("sso", true)
 	_, _, err = c.PutPlan(ctx, catalog.Plan{ID: "free"})
 	require.NoError(t, err)
-	_, _, err = c.PutTenant(ctx, catalog.Tenant{ID: "acme", Plan: "free"})
+	_, err = c.PatchTenant(ctx, "acme", catalog.TenantPatch{
+		Plan: new("free"), Apply: "now", Removed: []string{"features"},
+	})
 	require.NoError(t, err)
 	soon("seats", false)
-	soon("sso", false) // this PUT sets no features
+	soon("sso", false)
 }

@@ -110,13 +110,13 @@ func TestPutTenant_CreateReplacePatch(t *testing.T) {
 	s.call("PUT", "/v1/tenants/t1", `{"plan":"basic","anchor":"2026-01-31T01:00:00.123456789+01:00","timezone":"Europe/Berlin","metadata":{"b":1,"a":[2]}}`).
 		want(201).into(&created)
 	want := client.Tenant{
-		Tenant: "t1", Plan: "basic", Anchor: time.Date(2026, 1, 31, 0, 0, 0, 123456000, time.UTC), Timezone: "Europe/Berlin", Status: "active",
+		Tenant: "t1", Plan: "basic", PlanVersion: 1, Anchor: time.Date(2026, 1, 31, 0, 0, 0, 123456000, time.UTC), Timezone: "Europe/Berlin", Status: "active",
 		Metadata: []byte(`{"a":[2],"b":1}`), Overrides: client.Overrides{}, Version: 1, CreatedAt: created.CreatedAt, UpdatedAt: created.UpdatedAt,
 	}
 	assert.Equal(t, want, created)
 	s.call("PATCH", "/v1/tenants/t1", `{"status":"suspended"}`).want(200).into(&patched)
 	changed := client.TenantChange{
-		Tenant: "t1", Plan: want.Plan, Anchor: want.Anchor, Timezone: want.Timezone, Status: "suspended", Metadata: want.Metadata,
+		Tenant: "t1", Plan: want.Plan, PlanVersion: 1, Anchor: want.Anchor, Timezone: want.Timezone, Status: "suspended", Metadata: want.Metadata,
 		Overrides: client.Overrides{}, Version: 2, CreatedAt: want.CreatedAt, UpdatedAt: patched.UpdatedAt, Before: want,
 	}
 	assert.Equal(t, changed, patched)
@@ -126,7 +126,8 @@ func TestPutTenant_CreateReplacePatch(t *testing.T) {
 	s.call("PUT", "/v1/tenants/t1", `{"plan":"basic"}`).want(200).into(&replaced)
 	s.call("GET", "/v1/tenants/t1", "").want(200).into(&got)
 	assert.Equal(t, replaced, got)
-	assert.True(t, got.Status == "active" && got.Timezone == "UTC" && string(got.Metadata) == "{}", got)
+	assert.True(t, got.Status == "active" && string(got.Metadata) == "{}", got)
+	assert.True(t, got.Timezone == "Europe/Berlin" && got.Pending.Timezone == "UTC", "terms wait: %+v", got)
 	for _, method := range []string{"PUT", "PATCH"} {
 		a := s.call(method, "/v1/tenants/t1", `{"plan":"nothing"}`)
 		p := a.problem(404, "not_found")

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/gauge"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
@@ -68,6 +69,7 @@ func problemKinds() map[errcode.Code]problemKind {
 		errcode.Archived:             {http.StatusGone, "Archived", "what is asked for was archived, or never existed"},
 		codeMethodNotAllowed:         {http.StatusMethodNotAllowed, "Method not allowed", "the resource does not support this method; see the Allow header"},
 		errcode.Conflict:             {http.StatusConflict, "Conflict", "the present state does not allow this"},
+		catalog.CodeChangePending:    {http.StatusConflict, "Change pending", "another change of the tenant waits; take it back first"},
 		errcode.TooManyGrants:        {http.StatusConflict, "Too many grants", "the balance has as many open grants as it can have"},
 		errcode.HoldNotActive:        {http.StatusConflict, "Hold not active", "the hold is captured, released or expired"},
 		errcode.IdempotencyKeyReused: {http.StatusUnprocessableEntity, "Idempotency key reused", "the key was used for another request"},

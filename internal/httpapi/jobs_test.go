@@ -212,10 +212,12 @@ func TestGetStatus_RequestsRefusalsJobs(t *testing.T) {
 }
 
 // newOwner returns a service whose role may create the journal's monthly partitions, as in dev.
-func newOwner(t *testing.T) *service {
+func newOwner(t *testing.T) *service { return newOwnerOn(t, testenv.Postgres(t)) }
+
+func newOwnerOn(t *testing.T, databaseURL string) *service {
 	t.Helper()
 	s := &service{t: t, owner: true}
-	g, l, c := s.below(testenv.Postgres(t))
+	g, l, c := s.below(databaseURL)
 	s.serve(g, l, c, nil)
 	return s
 }

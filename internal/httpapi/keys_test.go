@@ -89,6 +89,7 @@ func trials(tenant string, made belongings) map[string]trial {
 		"PUT /v1/tenants/:tenant":                                 {path: path, body: `{"plan":"basic"}`},
 		"PATCH /v1/tenants/:tenant":                               {path: path, body: `{"status":"active"}`},
 		"GET /v1/tenants/:tenant":                                 {path: path},
+		"DELETE /v1/tenants/:tenant/pending":                      {path: path + "/pending"},
 		"GET /v1/tenants/:tenant/terms":                           {path: path + "/terms"},
 		"GET /v1/tenants/:tenant/gauges":                          {path: path + "/gauges"},
 		"PUT /v1/tenants/:tenant/gauges/:meter":                   {path: path + "/gauges/seats", body: `{"value":1}`, header: key},

@@ -396,7 +396,7 @@ func TestOverride_OfPlansLimit_GoesWithTheName(t *testing.T) {
 	const allowances = `"allowances":[{"meter":"calls","amount":100,"every":"month","anchor":"calendar"}]`
 	s.call("PUT", "/v1/plans/pro", `{`+allowances+`,"limits":[{"rule":"api","per":["tenant"],"kind":"fixed_window","rate":"30/min"},{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"8/s"}]}`).want(201)
 	s.call("PUT", "/v1/limits/own/overrides/acme", `{"rate":"5/s"}`).problem(404, "not_found")
-	s.call("PATCH", "/v1/tenants/acme", `{"plan":"pro"}`).want(200)
+	s.call("PATCH", "/v1/tenants/acme", `{"plan":"pro","apply":"now"}`).want(200)
 	s.call("PUT", "/v1/limits/api/overrides/acme", `{"rate":"31/min","burst":32}`).problem(400, "invalid_argument") // a window cannot have another burst
 	s.call("PUT", "/v1/limits/api/overrides/acme", `{"rate":"31/min"}`).want(201)
 	s.call("PUT", "/v1/limits/own/overrides/acme", `{"rate":"5/s"}`).want(201)

@@ -54,6 +54,7 @@ func TestBodies_OptionalNull_IsAbsent(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.materials()
+	removed := map[string]bool{"anchor": true, "features": true, "metadata": true, "overrides": true, "timezone": true}
 	sent := 0
 	for _, item := range contract().Paths.Map() {
 		for _, op := range item.Operations() {
@@ -67,11 +68,14 @@ func TestBodies_OptionalNull_IsAbsent(t *testing.T) {
 			whole := func(m any) any { return m }
 			withoutEach(schema, object, "", whole, func(path string, absent, null any) {
 				sent++
-				call := func(body any) *answer {
-					key := fmt.Sprint("null-", sent)
-					return s.call(good.method, good.path, encoded(body), headerIdempotencyKey, key)
+				call := func(body any, key string) *answer {
+					return s.call(good.method, good.path, encoded(body), headerIdempotencyKey, fmt.Sprint(key, sent))
 				}
-				want, got := call(absent), call(null)
+				key := "null-"
+				if op.OperationID == "patchTenant" && removed[path] {
+					key = "removed-"
+				}
+				want, got := call(absent, "null-"), call(null, key)
 				same := got.status == want.status || want.status < 300 && got.status < 300
 				if want.status >= 300 && op.OperationID == "patchTenant" {
 					return // what is absent and what is removed may be refused for other reasons
@@ -90,13 +94,13 @@ func TestPatch_Null_RemovesZoneAnchorMetadataOverridesFeatures(t *testing.T) {
 	s := newService(t).catalogue()
 	plain := s.readTenant("acme")
 	s.patch(`{"timezone":"Asia/Tokyo","anchor":"2026-01-31t00:00:00z","metadata":{"a":1},"overrides":{"calls":5},
-		"features":{"sso":true}}`).want(200)
+		"features":{"sso":true},"apply":"now"}`).want(200)
 	changed := s.readTenant("acme")
 	anchor := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
 	assert.True(t, changed.Timezone == "Asia/Tokyo" && changed.Anchor.Equal(anchor), changed)
 	s.patch(`{"plan":null,"status":null,"apply":null,"reason":null,"dry_run":null}`).want(200)
 	assert.Equal(t, changed, s.readTenant("acme"), "a plan and a status cannot be removed")
-	s.patch(`{"timezone":null,"anchor":null,"metadata":null,"overrides":null,"features":null}`).want(200)
+	s.patch(`{"timezone":null,"anchor":null,"metadata":null,"overrides":null,"features":null,"apply":"now"}`).want(200)
 	got := s.readTenant("acme")
 	got.UpdatedAt, got.Version = plain.UpdatedAt, plain.Version
 	assert.Equal(t, plain, got)

@@ -86,6 +86,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodPut, path: "/v1/tenants/:tenant", scope: access.Admin, reach: oneTenant, handler: s.putTenant},
 		{method: http.MethodPatch, path: "/v1/tenants/:tenant", scope: access.Admin, reach: oneTenant, handler: s.patchTenant},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant", scope: access.Read, reach: oneTenant, handler: s.getTenant},
+		{method: http.MethodDelete, path: "/v1/tenants/:tenant/pending", scope: access.Admin, reach: oneTenant, handler: s.deletePending},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/gauges", query: []string{"meter", "limit", "cursor"}, scope: access.Read, reach: oneTenant, handler: s.listGauges},
 		{method: http.MethodPut, path: "/v1/tenants/:tenant/gauges/:meter", query: []string{"subject"}, scope: access.Use, reach: oneTenant, handler: s.setGauge},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/gauges/:meter", query: []string{"subject"}, scope: access.Read, reach: oneTenant, handler: s.getGauge},

@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/httpapi/answers"
+	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/report/tenantlist"
 )
 
@@ -40,7 +41,7 @@ func (s *Server) putTenant(rc *request) error {
 		return err
 	}
 	rc.sendETag(stored.Version)
-	return rc.send(createdStatus(created), answers.Tenant(&stored))
+	return s.sendTenant(rc, createdStatus(created), &stored)
 }
 
 // patchTenant changes the given fields. In a dry run it changes nothing and answers with the changes.
@@ -53,6 +54,9 @@ func (s *Server) patchTenant(rc *request) error {
 	if p.IfVersion, err = rc.ifMatch(ofTenant); err != nil {
 		return err
 	}
+	if p.Key, err = rc.idempotencyKey(); err != nil {
+		return err
+	}
 	change, err := s.store.PatchTenant(rc.ctx, rc.tenant, p)
 	if err != nil {
 		return err
@@ -61,8 +65,27 @@ func (s *Server) patchTenant(rc *request) error {
 	if p.DryRun {
 		stored = &change.Before
 	}
+	versions, err := s.store.PlanVersions(rc.ctx, &change.Before, &change.After)
+	if err != nil {
+		return err
+	}
 	rc.sendETag(stored.Version)
-	return rc.send(http.StatusOK, answers.TenantChange(&change, p.DryRun))
+	rc.markReplayed(change.Replayed)
+	return rc.send(http.StatusOK, answers.TenantChange(&change, p.DryRun, versions))
+}
+
+// deletePending takes back the change of a tenant that waits.
+func (s *Server) deletePending(rc *request) error {
+	return rc.sendNoContent(s.store.DeletePending(rc.ctx, rc.tenant))
+}
+
+// sendTenant answers with a tenant.
+func (s *Server) sendTenant(rc *request, status int, t *catalog.Tenant) error {
+	versions, err := s.store.PlanVersions(rc.ctx, t)
+	if err != nil {
+		return err
+	}
+	return rc.send(status, answers.Tenant(t, versions))
 }
 
 // getTenant answers with the tenant in the path. It reads PostgreSQL, because a client that has just changed the
@@ -73,7 +96,7 @@ func (s *Server) getTenant(rc *request) error {
 		return err
 	}
 	rc.sendETag(t.Version)
-	return rc.send(http.StatusOK, answers.Tenant(&t))
+	return s.sendTenant(rc, http.StatusOK, &t)
 }
 
 // getFeatures answers with the features that a tenant has now. It reads them from memory, like a check.
@@ -113,12 +136,22 @@ func (s *Server) listTenants(rc *request) error {
 	if err = cmp.Or(err, rc.query.err()); err != nil {
 		return err
 	}
+	var found tenantlist.Page
 	if q.Filters() {
-		found, err := s.tenantLists.List(rc.reporting(), q)
-		return sendPage(rc, found.Items, found.NextCursor, err, answers.TenantWithBalance)
+		found, err = s.tenantLists.List(rc.reporting(), q)
+	} else {
+		var list listing.Page[catalog.Tenant]
+		list, err = s.store.ListTenants(rc.ctx, page)
+		found.Items = answers.Map(list.Items, func(t *catalog.Tenant) tenantlist.Item { return tenantlist.Item{Tenant: *t} })
+		found.NextCursor = list.NextCursor
 	}
-	list, err := s.store.ListTenants(rc.ctx, page)
-	return sendPage(rc, list.Items, list.NextCursor, err, answers.Tenant)
+	if err != nil {
+		return err
+	}
+	versions, err := s.store.PlanVersions(rc.ctx, answers.Map(found.Items, func(i *tenantlist.Item) *catalog.Tenant { return &i.Tenant })...)
+	return sendPage(rc, found.Items, found.NextCursor, err, func(i *tenantlist.Item) client.Tenant {
+		return answers.TenantWithBalance(i, versions)
+	})
 }
 
 // listTerms answers with a page of a tenant's terms, including terms that have ended.

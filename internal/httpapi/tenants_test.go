@@ -72,19 +72,22 @@ func TestPatchTenant_MergesOverrides_PutReplaces(t *testing.T) {
 		assert.Equal(t, want, s.readTenant("acme").Overrides)
 	}
 	overrides(client.Overrides{})
-	s.patch(`{"overrides":{"calls":25,"credits":0}}`).want(200)
+	s.patch(`{"overrides":{"calls":25,"credits":0},"apply":"now"}`).want(200)
 	overrides(client.Overrides{"calls": 25, "credits": 0})
-	s.patch(`{"overrides":{"credits":9007199254740991}}`).want(200)
-	s.patch(`{"overrides":{"calls":null,"other":null}}`).want(200)
+	s.patch(`{"overrides":{"credits":9007199254740991},"apply":"now"}`).want(200)
+	s.patch(`{"overrides":{"calls":null,"other":null},"apply":"now"}`).want(200)
 	s.patch(`{"overrides":{}}`).want(200)
 	s.patch(`{"status":"active"}`).want(200)
 	overrides(client.Overrides{"credits": 9007199254740991})
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":0}}`).want(200)
-	overrides(client.Overrides{"calls": 0})
-	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic"}`).want(200)
-	overrides(client.Overrides{})
+	overrides(client.Overrides{"credits": 9007199254740991})
+	assert.Equal(t, client.Overrides{"calls": 0}, s.readTenant("acme").Pending.Overrides, "a PUT replaces, and waits")
+	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":0}}`).want(200)
+	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic"}`).problem(409, "change_pending")
+	s.call("DELETE", "/v1/tenants/acme/pending", "").want(204)
+	s.call("DELETE", "/v1/tenants/acme/pending", "").problem(404, "not_found")
 	var list client.TenantList
-	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":7}}`).want(200)
+	s.patch(`{"overrides":{"calls":7,"credits":null},"apply":"now"}`).want(200)
 	s.call("GET", "/v1/tenants", "").want(200).into(&list)
 	assert.Equal(t, client.Overrides{"calls": 7}, list.Items[0].Overrides, list)
 }
@@ -93,7 +96,7 @@ func TestPatchTenant_WrongOverride_400(t *testing.T) {
 	t.Parallel()
 	s := newService(t).catalogue()
 	s.call("PUT", "/v1/plans/lean", `{"allowances":[{"meter":"calls","amount":1,"every":"year","anchor":"calendar"}]}`).want(201)
-	s.patch(`{"overrides":{"calls":25,"credits":5}}`).want(200)
+	s.patch(`{"overrides":{"calls":25,"credits":5},"apply":"now"}`).want(200)
 	many := make([]string, 101)
 	for i := range many {
 		many[i] = fmt.Sprintf(`"m%d":1`, i)
@@ -119,7 +122,7 @@ func TestPatchTenant_WrongOverride_400(t *testing.T) {
 		p := s.patch(`{"plan":"none"}`).problem(404, "not_found")
 		assert.Equal(t, "plan", p.Errors[0].Field, p)
 	})
-	s.patch(`{"plan":"lean","overrides":{"credits":null}}`).want(200)
+	s.patch(`{"plan":"lean","overrides":{"credits":null},"apply":"now"}`).want(200)
 	s.patch(`{"overrides":{` + strings.Join(many[:99], ",") + `}}`).refused("overrides.m98") // the maximum number, for unknown meters
 }
 
@@ -130,7 +133,7 @@ func TestPatchTenant_DryRun_AnswersLikePatch(t *testing.T) {
 	s.debit("k", "acme", "calls", 4).want(200)
 	for _, body := range []string{
 		`{"plan":"large","apply":"now","prorate":true,"reason":"upgraded"}`, `{"overrides":{"calls":7},"metadata":{"z":1,"a":[2]}}`,
-		`{"overrides":{"calls":null},"apply":"next_period"}`, `{"status":"suspended"}`, `{"status":"suspended"}`, `{"plan":"nothing"}`, `{"overrides":{"other":1}}`,
+		`{"overrides":{"calls":8},"apply":"next_period"}`, `{"overrides":{"calls":null},"apply":"now"}`, `{"status":"suspended"}`, `{"status":"suspended"}`, `{"plan":"nothing"}`, `{"overrides":{"other":1}}`,
 	} {
 		before := s.readTenant("acme")
 		tag := fmt.Sprintf(`"%d"`, before.Version)
@@ -164,13 +167,13 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 	s := newService(t).catalogue()
 	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"year","anchor":"calendar"}]}`).want(201)
 	acme := s.readTenant("acme")
-	s.patch(`{"overrides":{"calls":25},"reason":"sold by hand,\nsee é 17"}`).want(200)
+	s.patch(`{"overrides":{"calls":25},"reason":"sold by hand,\nsee é 17","apply":"now"}`).want(200)
 	s.patch(`{"status":"suspended"}`).want(200)
 	s.patch(`{"plan":"large","overrides":{"calls":null},"apply":"now","prorate":true}`).want(200)
 	s.patch(`{"timezone":"Europe/Berlin","apply":"next_period"}`).want(200)
 	want := []client.Terms{
 		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: client.Overrides{}, Apply: client.TermsApplyNow, Usage: client.TermsUsageCarry},
-		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: client.Overrides{"calls": 25}, Apply: client.TermsApplyNextPeriod, Usage: client.TermsUsageCarry, Reason: "sold by hand,\nsee é 17"},
+		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: client.Overrides{"calls": 25}, Apply: client.TermsApplyNow, Usage: client.TermsUsageCarry, Reason: "sold by hand,\nsee é 17"},
 		{Plan: "large", Anchor: acme.Anchor, Timezone: "UTC", Overrides: client.Overrides{}, Apply: client.TermsApplyNow, Prorate: true, Usage: client.TermsUsageCarry},
 		{Plan: "large", Anchor: acme.Anchor, Timezone: "Europe/Berlin", Overrides: client.Overrides{}, Apply: client.TermsApplyNextPeriod, Usage: client.TermsUsageCarry},
 	}
@@ -196,7 +199,7 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 		}
 		s.patch(`{"plan":"basic","dry_run":"yes"}`).refused("dry_run")
 	})
-	s.patch(`{"plan":"basic","reason":"` + strings.Repeat("é", 250) + `"}`).want(200)
+	s.patch(`{"plan":"basic","apply":"now","reason":"` + strings.Repeat("é", 250) + `"}`).want(200)
 }
 
 // TestListTenants_Prefix: the list has exactly the ids that begin with the prefix, on all pages. This holds for the
@@ -237,7 +240,8 @@ func TestPatchTenant_PlanChangeNextPeriodOrNow(t *testing.T) {
 	s.call("PATCH", "/v1/tenants/acme", `{"plan":"large"}`).want(200)
 	got := remaining()
 	assert.True(t, got.Granted == 10 && got.Remaining == 6, "a change for the next period: %+v", got)
-	s.call("PATCH", "/v1/tenants/acme", `{"plan":"basic"}`).want(200)
+	s.call("PATCH", "/v1/tenants/acme", `{"plan":"basic"}`).problem(409, "change_pending")
+	s.call("DELETE", "/v1/tenants/acme/pending", "").want(204)
 	s.call("PATCH", "/v1/tenants/acme", `{"plan":"large","apply":"now"}`).want(200)
 	got = remaining()
 	assert.True(t, got.Granted == 10 && got.Amended == 990 && *got.Carried == 0 && got.Used == 4 && got.Remaining == 996,
@@ -291,10 +295,10 @@ func TestPatchTenant_ChangeOfTerms_NamesItsOptions(t *testing.T) {
 	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"month","anchor":"calendar"}]}`).want(201)
 	for _, c := range []struct{ body, options string }{
 		{`{"plan":"large"}`, `"next_period" false "carry"`},
+		{`{"timezone":"UTC","apply":"now"}`, `"now" false "carry"`},
 		{`{"plan":"basic","apply":"now"}`, `"now" false "carry"`},
 		{`{"plan":"basic","apply":"now","prorate":true,"dry_run":true}`, `"now" true "carry"`},
 		{`{"plan":"large","apply":"now","prorate":true,"usage":"reset","reason":"a gift"}`, `"now" true "reset"`},
-		{`{"overrides":{"calls":7},"apply":"next_period"}`, `"next_period" false "carry"`},
 		{`{"status":"suspended"}`, ""},
 		{`{"metadata":{"a":1}}`, ""},
 	} {

@@ -125,18 +125,23 @@ func TestOverride_NextPeriodOrNow(t *testing.T) {
 	s.debit("k5", "acme", "jobs", 1).problem(429, "quota_exceeded")
 
 	const now = `{"overrides":{"calls":60},"apply":"now","usage":"reset","reason":"sold anew"}`
-	s.patch(now).want(200)
+	s.patch(now, headerIdempotencyKey, "anew").want(200)
 	got = s.balance("calls", "")
 	assert.True(t, got.Granted == 110 && got.Expired == 10 && got.Used == 40 && got.Remaining == 63, "at once: %+v", got)
 	s.debit("k6", "acme", "calls", 60).want(200)
-	s.patch(now).want(200)
-	s.patch(`{"plan":"hourly","apply":"now","usage":"reset","reason":"asked again"}`).want(200)
+	s.patch(now, headerIdempotencyKey, "anew").want(200)
 	got = s.balance("calls", "")
 	assert.True(t, got.Used == 100 && got.Remaining == 3, "a retry renewed it: %+v", got)
+	s.patch(`{"plan":"hourly","apply":"now","usage":"reset","reason":"sold again"}`).want(200)
+	got = s.balance("calls", "")
+	assert.True(t, got.Granted == 170 && got.Used == 100 && got.Remaining == 63, "the same terms: %+v", got)
 	s.patch(`{"overrides":{"calls":null,"jobs":9}}`).want(200)
 	s.patch(`{"overrides":{"jobs":9},"apply":"now","usage":"reset","reason":"what waits, now"}`).want(200)
 	calls, jobs := s.balance("calls", ""), s.balance("jobs", "")
-	assert.True(t, calls.Granted == 120 && calls.Remaining == 13 && jobs.Remaining == 9, "%+v %+v", calls, jobs)
+	assert.True(t, calls.Granted == 170 && calls.Remaining == 63 && jobs.Remaining == 9, "%+v %+v", calls, jobs)
+	s.rewind(time.Hour)
+	calls = s.balance("calls", "")
+	assert.True(t, calls.Granted == 10 && calls.Remaining == 13, "the change that waited: %+v", calls)
 	s.verifyClean()
 }
 

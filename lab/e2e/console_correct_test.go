@@ -66,7 +66,7 @@ func TestConsole_Corrections_PreviewedThenDoneOnce(t *testing.T) {
 		{"void", []string{"grant", "invoice-8", "meter", "credits"}, "1,500 credits 500 credits", "1,000 credits of the grant are taken back", "grant.void", 500},
 		{"suspend", nil, "Status active suspended", "suspended", "tenant.patch", 500},
 		{"resume", nil, "Status suspended active", "active", "tenant.patch", 500},
-		{"plan", []string{"plan", "team", "apply", "next_period"}, "Plan starter team", "From each meter's next period on", "tenant.patch", 500},
+		{"plan", []string{"plan", "team", "apply", "next_period"}, "Plan starter team", "At the end of the billing period", "tenant.patch", 500},
 		{"block", []string{"subject", "user-9", "expires_at", "2035-01-05"}, "subject user-9 not blocked block, until 2035-01-05 00:00:00 CET", "user-9", "block.put", 500},
 	} {
 		reason := "ticket of " + tc.name

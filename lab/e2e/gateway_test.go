@@ -85,7 +85,7 @@ func newMetered(t testing.TB, env ...string) *metered {
 		{"meter": "api_calls", "amount": 1000, "every": "year", "anchor": "calendar"},
 		{"meter": "credits", "amount": 0, "every": "once", "anchor": "calendar"},
 	}})
-	m.do(t, http.StatusOK, "PUT", "/v1/tenants/acme", "", object{"plan": "metered"})
+	m.do(t, http.StatusOK, "PATCH", "/v1/tenants/acme", "", object{"plan": "metered", "apply": "now"})
 	m.key = m.newSecret(t, object{"name": "gateway", "scopes": []string{"use"}})
 	return m
 }

@@ -189,7 +189,7 @@ func notInPlan(k Key) error {
 func (s *Store) limit(ctx context.Context, tx rows, k Key) (limit int64, suspended bool, err error) {
 	var kind, plan string
 	var allowed *int64
-	err = tx.QueryRow(ctx, s.queries["Standing"], k.Tenant, k.Meter, k.Subject != "").Scan(&suspended, &kind, &plan, &allowed)
+	err = tx.QueryRow(ctx, s.queries["Standing"], k.Tenant, k.Meter, k.Subject != "", s.db.Now()).Scan(&suspended, &kind, &plan, &allowed)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		var exists bool

@@ -48,6 +48,11 @@ func newBundle(t testing.TB) *bundle {
 func (b *bundle) join(t testing.TB, tenant, plan string) {
 	t.Helper()
 	testenv.Put(t, b.catalog.PutTenant, catalog.Tenant{ID: tenant, Plan: plan})
+	// A tenant that exists changes its plan now, not at the end of its billing period.
+	if stored, err := b.catalog.Tenant(t.Context(), tenant); err == nil && stored.Pending != nil {
+		_, err := b.catalog.PatchTenant(t.Context(), tenant, catalog.TenantPatch{Plan: &plan, Apply: "now"})
+		require.NoError(t, err)
+	}
 }
 
 func (b *bundle) key() string { return fmt.Sprint("k", b.serial.Add(1)) }

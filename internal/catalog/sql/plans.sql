@@ -43,6 +43,10 @@ FROM unnest($3::text[], $4::integer[], $5::bigint[], $6::text[], $7::text[], $8:
      AS n (meter, ordinal, amount, every, anchor, rollover_min, rollover_max, overage_policy, overage_cap, overflow_meter, overflow_price, per_subject,
            expires_in_days, overage_at_period_end, ratio_meter, ratio_units, ratio_per, gauge, alert_at);
 
+-- name: NewestVersions
+-- The newest versions of those plans in $1 that exist.
+SELECT p.plan, max(p.version) FROM plans p WHERE p.plan = ANY ($1::text[]) GROUP BY p.plan;
+
 -- name: MissingPlans
 -- The ids in $1 for which no plan exists.
 SELECT k.plan FROM unnest($1::text[]) AS k (plan) WHERE NOT EXISTS (SELECT 1 FROM plans p WHERE p.plan = k.plan);

@@ -71,9 +71,25 @@ func Terms(t *catalog.Terms) client.Terms {
 	}
 }
 
+// Versions are the versions of plans that are in force, by plan.
+type Versions map[string]int32
+
+// pending returns a change that waits in the contract's type, or nil.
+func pending(p *catalog.Pending, versions Versions) *client.PendingChange {
+	if p == nil {
+		return nil
+	}
+	return &client.PendingChange{
+		From: p.From, Apply: client.PendingChangeApply(p.Apply), Plan: p.Plan, PlanVersion: versions[p.Plan], Anchor: p.Anchor,
+		Timezone: p.Timezone, Overrides: p.Overrides, Features: Features(p.Features), Prorate: p.Prorate,
+		Usage: client.PendingChangeUsage(p.Usage), Reason: p.Reason,
+	}
+}
+
 // Tenant returns a tenant in the contract's type.
-func Tenant(t *catalog.Tenant) client.Tenant {
+func Tenant(t *catalog.Tenant, versions Versions) client.Tenant {
 	return client.Tenant{
+		PlanVersion: versions[t.Plan], Pending: pending(t.Pending, versions),
 		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: client.TenantStatus(t.Status),
 		Metadata: t.Metadata, Overrides: t.Overrides, Features: Features(t.Features), Version: t.Version, CreatedAt: t.CreatedAt,
 		UpdatedAt: t.UpdatedAt,
@@ -82,11 +98,12 @@ func Tenant(t *catalog.Tenant) client.Tenant {
 
 // TenantChange returns the change of a tenant in the contract's type. If dryRun is true, it is the change that the
 // request would make.
-func TenantChange(c *catalog.TenantChange, dryRun bool) client.TenantChange {
-	t := Tenant(&c.After)
+func TenantChange(c *catalog.TenantChange, dryRun bool, versions Versions) client.TenantChange {
+	t := Tenant(&c.After, versions)
 	out := client.TenantChange{
+		PlanVersion: t.PlanVersion, Pending: t.Pending,
 		Tenant: t.Tenant, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: t.Status, Metadata: t.Metadata,
-		Overrides: t.Overrides, Features: t.Features, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: Tenant(&c.Before), DryRun: dryRun,
+		Overrides: t.Overrides, Features: t.Features, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: Tenant(&c.Before, versions), DryRun: dryRun,
 		Apply: client.TenantChangeApply(c.Apply), Usage: client.TenantChangeUsage(c.Usage),
 	}
 	if c.Apply != "" {
@@ -105,8 +122,8 @@ func Block(b *block.Block) client.Block {
 
 // TenantWithBalance returns an item of the tenant list. If the list is filtered or sorted by balances, the item also
 // has the units of the balance that the list selected.
-func TenantWithBalance(i *tenantlist.Item) client.Tenant {
-	out := Tenant(&i.Tenant)
+func TenantWithBalance(i *tenantlist.Item, versions Versions) client.Tenant {
+	out := Tenant(&i.Tenant, versions)
 	if s := i.Balance; s != nil {
 		out.Standing = client.Standing{Meter: s.Meter, Used: s.Used, Remaining: s.Remaining, Percent: s.Percent}
 	}

@@ -18,7 +18,7 @@ func Rewind(condition string) []string {
 		`UPDATE holds SET created_at = created_at - $2::interval WHERE ` + condition,
 		`UPDATE entries SET period_start = period_start - $2::interval, created_at = created_at - $2::interval,
 			effective_at = effective_at - $2::interval WHERE ` + condition,
-		`UPDATE tenants SET anchor = anchor - $2::interval WHERE ` + condition,
+		`UPDATE tenants SET anchor = anchor - $2::interval, pending_at = pending_at - $2::interval WHERE ` + condition,
 		`UPDATE tenant_terms SET effective_at = effective_at - $2::interval, anchor = anchor - $2::interval
 			WHERE ` + condition,
 	}

@@ -122,8 +122,8 @@ func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 	return a, err
 }
 
-// tenant TENANT plan=PLAN [anchor=INSTANT] [zone=ZONE] [own=METER:AMOUNT] [apply=now [prorate=yes] [usage=reset]]
-// signs a tenant up, or changes its terms: from the next period on, or at once with apply=now.
+// tenant TENANT plan=PLAN [anchor=INSTANT] [zone=ZONE] [own=METER:AMOUNT] [apply=now|from=INSTANT [prorate=yes]
+// [usage=reset]] signs a tenant up, or changes its terms: from the next period on, at once, or at an instant to come.
 func (s *scenario) tenant(w words) (string, error) {
 	terms := ledger.TenantTerms{
 		Since: s.now, AnchorAt: s.now, Zone: time.UTC, Now: w.named["apply"] == "now", Prorate: w.named["prorate"] == "yes",
@@ -163,7 +163,14 @@ func (s *scenario) tenant(w words) (string, error) {
 		}
 		terms.Overrides = map[string]int64{items[0].Meter: items[0].Amount}
 	}
+	if text, ok := w.named["from"]; ok {
+		if terms.Since, err = parseInstant(text); err != nil {
+			return "", err
+		}
+		terms.Now = true
+	}
 	m.History = append(m.History, terms)
+	slices.SortStableFunc(m.History, func(a, b ledger.TenantTerms) int { return a.Since.Compare(b.Since) })
 	if terms.Now { // open periods end now, and their balances are due
 		m.makeDue(s.now)
 	}

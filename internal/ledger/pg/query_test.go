@@ -124,6 +124,27 @@ func explain(t *testing.T, conn *pgx.Conn, name, sql string) queryPlan {
 	return p
 }
 
+// At a month's end many changes of terms wait. Each batch asks for the newest terms that have come, and reads none of
+// those.
+func TestClock_TermsThatWait_AreNotRead(t *testing.T) {
+	testenv.NotOnCitus(t, "each node plans the statement")
+	t.Parallel()
+	b := newBundle(t).simple("acme", 1000)
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, at_once)
+		SELECT tenant_id, now() + n * interval '1 minute', plan, anchor, timezone, true
+		FROM tenants, generate_series(1, 10000) AS n`)
+	b.exec("ANALYZE tenant_terms")
+	plan := explain(t, b.db, "Clock", b.sql["Clock"])
+	found := 0
+	for _, node := range plan.nodes {
+		if node.Relation == "tenant_terms" {
+			found++
+			assert.Contains(t, node.IndexCond, "effective_at <", plan.text)
+		}
+	}
+	assert.Equal(t, 2, found, plan.text)
+}
+
 func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
 	testenv.NotOnCitus(t, "the statistics are those of the shards")
 	t.Parallel()

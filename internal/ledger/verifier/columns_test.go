@@ -60,6 +60,9 @@ var corruptions = map[string]corruption{
 	"tenant_terms.usage":     {unseen: unsealedTerms},
 	"tenant_terms.initial":   {unseen: "it only keeps the first terms out of an index"},
 	"tenant_terms.reason":    {unseen: unsealedTerms},
+	"tenant_terms.features":  {unseen: notAmounts},
+	"tenant_terms.apply":     {unseen: "how a change was asked for; nothing depends on it"},
+	"tenant_terms.asked":     {unseen: "what stays of a change that waits if another one comes before it"},
 
 	"plans.created_at": {unseen: unsealedTerms},
 	"plans.limits":     {unseen: notAmounts},
@@ -101,6 +104,7 @@ var unverified = map[string]string{
 	"database_identity":  "the name of the database",
 	"goose_db_version":   "migrations",
 	"audit":              "no part of the ledger: who changed what",
+	"tenant_changes":     "no part of the ledger: answers to repeated requests",
 	"blocks":             "no part of the ledger: who is refused",
 	"limits":             "no part of the ledger: rates",
 	"limit_overrides":    "no part of the ledger: rates",

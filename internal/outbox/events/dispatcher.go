@@ -23,6 +23,10 @@ const (
 	// minute, even if one search fails.
 	dueEvery = 20 * time.Second
 
+	// advanceEvery is the pause between two searches for changes of tenants whose instant has come. It is the delay of
+	// their events. Requests do not wait for it: they follow a change at its instant.
+	advanceEvery = 2 * time.Second
+
 	// forgetEvery is the average time between two removals of old marks.
 	forgetEvery = time.Hour
 
@@ -36,13 +40,14 @@ const (
 
 // DispatcherConfig configures a Dispatcher.
 type DispatcherConfig struct {
-	Pool    *pgxpool.Pool                                 // pool of the database's writer; it is not closed. Required
-	Sweep   func(context.Context) error                   // updates idle balances and emits their due events. Required
-	Clock   interface{ Now() time.Time }                  // the ledger. Required
-	Each    func(context.Context, pgx.Tx, []Listed) error // gets new events in the transaction that lists them; may be nil
-	Listed  func()                                        // called after each such transaction; may be nil
-	Log     *slog.Logger                                  // required
-	Metrics prometheus.Registerer                         // required
+	Pool           *pgxpool.Pool                                 // pool of the database's writer; it is not closed. Required
+	Sweep          func(context.Context) error                   // updates idle balances and emits their due events. Required
+	AdvanceTenants func(context.Context) error                   // puts due changes of tenants into force, with their events; may be nil
+	Clock          interface{ Now() time.Time }                  // the ledger. Required
+	Each           func(context.Context, pgx.Tx, []Listed) error // gets new events in the transaction that lists them; may be nil
+	Listed         func()                                        // called after each such transaction; may be nil
+	Log            *slog.Logger                                  // required
+	Metrics        prometheus.Registerer                         // required
 }
 
 // Dispatcher assigns positions to new events, and emits due events of idle tenants.
@@ -79,6 +84,9 @@ func (d *Dispatcher) Start() {
 	d.cancel = cancel
 	d.done.Go(func() { d.every(ctx, listEvery, d.list) })
 	d.done.Go(func() { d.every(ctx, dueEvery, d.due) })
+	if d.cfg.AdvanceTenants != nil {
+		d.done.Go(func() { d.every(ctx, advanceEvery, d.advance) })
+	}
 }
 
 // Stop ends the goroutines and waits for them. A transaction that is open is committed or rolled back.
@@ -123,6 +131,12 @@ func (d *Dispatcher) listOnce(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return Number(ctx, d.cfg.Pool, d.cfg.Each)
+}
+
+func (d *Dispatcher) advance(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	return d.cfg.AdvanceTenants(ctx)
 }
 
 // due emits the events that are due, and sometimes removes old marks.

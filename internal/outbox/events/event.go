@@ -15,17 +15,22 @@ const (
 	GrantExpired     Type = "grant.expired"             // a grant has ended although it had units left
 	HoldExpired      Type = "hold.expired"              // a hold has expired
 	PeriodOpened     Type = "period.opened"             // emitted only if a webhook subscribes to it
-	PlanChanged      Type = "plan.changed"              // a tenant has another plan
+	PlanChanged      Type = "plan.changed"              // another plan of a tenant is in force
 	TenantSuspended  Type = "tenant.suspended"
-	RejectionsHigh   Type = "limit.rejections_high" // a limit rejects many requests of a tenant
-	VerifyDrift      Type = "verify.drift"          // a verification has found a difference
+
+	// Another plan of a tenant is to come, and is not to come after all.
+	PlanChangeScheduled Type = "plan.change_scheduled"
+	PlanChangeCanceled  Type = "plan.change_canceled"
+
+	RejectionsHigh Type = "limit.rejections_high" // a limit rejects many requests of a tenant
+	VerifyDrift    Type = "verify.drift"          // a verification has found a difference
 )
 
 // Types returns all types, in the order of the REST contract.
 func Types() []string {
 	return []string{
 		string(ThresholdReached), string(Exhausted), string(GrantsNearLimit), string(GrantCreated), string(GrantExpiring), string(GrantExpired),
-		string(HoldExpired), string(PeriodOpened), string(PlanChanged), string(TenantSuspended), string(RejectionsHigh), string(VerifyDrift),
+		string(HoldExpired), string(PeriodOpened), string(PlanChanged), string(PlanChangeScheduled), string(PlanChangeCanceled), string(TenantSuspended), string(RejectionsHigh), string(VerifyDrift),
 	}
 }
 
@@ -129,12 +134,13 @@ type (
 		PeriodEnd   *time.Time `json:"period_end"`
 	}
 
-	// Change is the data of PlanChanged and TenantSuspended.
+	// Change is the data of PlanChanged, PlanChangeScheduled, PlanChangeCanceled and TenantSuspended.
 	Change struct {
-		Plan         string `json:"plan"`
-		PreviousPlan string `json:"previous_plan,omitzero"`
-		Apply        string `json:"apply,omitzero"` // now or next_period
-		Reason       string `json:"reason,omitzero"`
+		Plan         string     `json:"plan"`
+		PreviousPlan string     `json:"previous_plan,omitzero"` // PlanChangeScheduled, PlanChangeCanceled: the plan in force
+		Apply        string     `json:"apply,omitzero"`         // now, next_period or effective_at: how the change was asked for
+		Reason       string     `json:"reason,omitzero"`
+		From         *time.Time `json:"from,omitzero"` // only PlanChangeScheduled, PlanChangeCanceled: when Plan is or was to be in force
 	}
 
 	// Rejections is the data of RejectionsHigh.

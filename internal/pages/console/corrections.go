@@ -165,13 +165,26 @@ func patch(c *call, v *correctionView, p client.TenantPatch, done func(*client.T
 		return err
 	}
 	if got.Before.Plan != got.Plan || p.Plan != "" {
-		v.changes = append(v.changes, difference{"Plan", got.Before.Plan, got.Plan})
+		v.changes = append(v.changes, difference{"Plan", got.Before.Plan, planAfter(got)})
 	}
 	if p.Status != "" {
 		v.changes = append(v.changes, difference{"Status", string(got.Before.Status), string(got.Status)})
 	}
 	v.audit = &auditPreview{action: "tenant.patch", kind: "tenant", id: v.Tenant.Tenant, reason: p.Reason}
 	return nil
+}
+
+// planAfter returns the plan that the tenant has after a change, also if the change waits.
+func planAfter(got *client.TenantChange) string {
+	if got.Pending != nil && got.Before.Pending == nil {
+		return got.Pending.Plan
+	}
+	return got.Plan
+}
+
+// hasPlan reports whether a plan is in force for the tenant, or is to come.
+func hasPlan(t *client.Tenant, plan string) bool {
+	return t.Plan == plan || t.Pending != nil && t.Pending.Plan == plan
 }
 
 // version puts the version of the tenant into the form. The API refuses the change if the tenant no longer
@@ -192,10 +205,10 @@ func changePlan() *correction {
 			prorate := v.get("prorate") == "yes"
 			request.Prorate, request.Usage = &prorate, client.TenantPatchUsage(cmp.Or(v.get("usage"), "carry"))
 		}
-		if err := patch(c, v, request, func(t *client.Tenant) bool { return t.Plan == request.Plan }); err != nil {
+		if err := patch(c, v, request, func(t *client.Tenant) bool { return hasPlan(t, request.Plan) }); err != nil {
 			return err
 		}
-		when := "From each meter's next period on."
+		when := "At the end of the billing period. Until then the present plan stays in force."
 		if apply == client.TenantPatchApplyNow {
 			when = "Now: open periods go on with the new plan's amounts. Paid grants stay as they are."
 		}
@@ -208,7 +221,8 @@ func changePlan() *correction {
 			{name: "plan", label: "New plan", kind: "text", required: true},
 			{name: "apply", label: "When", kind: "choice", choices: []string{"next_period", "now"}},
 			{name: "prorate", label: "Each amount for its share of the period, if now", kind: "choice", choices: []string{"no", "yes"}},
-			{name: "usage", label: "Use so far, if now", kind: "choice", choices: []string{"carry", "reset"}, help: "carry: what was used counts against the new allowance. reset: it does not."},
+			{name: "usage", label: "Use so far, if now", kind: "choice", choices: []string{"carry", "reset", "add"},
+				help: "carry: what was used counts against the new allowance. reset: it does not. add: the rest of the old allowance stays as well."},
 			reasonField(), versionField(),
 		},
 		fill: version, send: send,

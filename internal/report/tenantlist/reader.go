@@ -172,7 +172,7 @@ func (r *Reader) matching(ctx context.Context, pool *pgxpool.Pool, q *Query, fro
 	names, values := q.members()
 	statement, more := "ScanTenants", []any{q.Status, names, values}
 	if q.Plan != "" {
-		statement, more = "ScanTenantsOfPlan", append(more, q.Plan)
+		statement, more = "ScanTenantsOfPlan", append(more, q.Plan, r.ledger.Now())
 	}
 	after := from.tenant
 	for began := time.Now(); ; {

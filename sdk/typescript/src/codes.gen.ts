@@ -4,6 +4,7 @@
 export const codes = [
   'amount_out_of_range',
   'archived',
+  'change_pending',
   'cost_exceeds_capacity',
   'credits_exhausted',
   'feature_not_in_plan',

@@ -879,12 +879,12 @@ export interface paths {
         };
         /**
          * One tenant
-         * @description Returns the stored tenant, with an ETag for If-Match.
+         * @description Returns the tenant with the terms that are in force now, and the change that waits, with an ETag for If-Match.
          */
         get: operations["getTenant"];
         /**
          * Create or replace a tenant
-         * @description Open periods do not change. The next periods open with the new plan, anchor, zone and overrides. Fields that are not in the body get their defaults. With If-Match, the request replaces a tenant and never creates one.
+         * @description Open periods do not change. A change of plan, anchor, zone or overrides waits for the end of the billing period, and the features of the body wait with it: the answer has it as `pending`. Fields that are not in the body get their defaults. Terms that are in force, or that wait, are no change. Other terms beside a pending change are refused with 409 `change_pending`. With If-Match, the request replaces a tenant and never creates one.
          */
         put: operations["putTenant"];
         post?: never;
@@ -893,9 +893,32 @@ export interface paths {
         head?: never;
         /**
          * Change the given fields of a tenant
-         * @description Absent fields do not change. New terms, such as another plan, apply from the next period of each meter, or at once if `apply` is `now`.
+         * @description Absent fields do not change. New terms, such as another plan, take effect at the end of the billing period, at once if `apply` is `now`, or at `effective_at`. Until then nothing moves: allowances, features, gauges, rate limits of plans and `match.plan`. Then all of them move together. One change can wait: another one that would wait is refused with 409 `change_pending`. A change that applies now is allowed, and the pending change stays: what its request named is kept, all other members follow the change. If the request has an `Idempotency-Key`, a retry within 31 days returns the first answer and changes nothing.
          */
         patch: operations["patchTenant"];
+        trace?: never;
+    };
+    "/v1/tenants/{tenant}/pending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Take back the change of a tenant that waits
+         * @description The terms in force stay. 404 if no change waits, also if it has just taken effect.
+         */
+        delete: operations["deletePending"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/v1/tenants/{tenant}/gauges": {
@@ -3521,7 +3544,7 @@ export interface components {
         OverridePatch: {
             [key: string]: number | null;
         };
-        /** @description `apply` and `prorate` require at least one of `plan`, `anchor`, `timezone` and `overrides`, which together are the terms of the tenant. `reason` requires one of these fields, or `status`. */
+        /** @description `apply` and `effective_at` require at least one of `plan`, `anchor`, `timezone`, `overrides` and `features`, which are terms of the tenant, or `usage` `reset` or `add`. `features` alone change at once, unless `apply` or `effective_at` say when. `status` and `metadata` always change at once. `reason` requires a change of terms, or `status`. */
         TenantPatch: {
             plan?: components["schemas"]["Id"];
             /**
@@ -3534,17 +3557,22 @@ export interface components {
             status?: components["schemas"]["TenantStatus"];
             metadata?: components["schemas"]["Metadata"];
             /**
-             * @description When new terms take effect: at the next period of each meter (the default), or now. With `now`, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies terms that wait for the next period, and a newer version of the plan. Paid grants never change. A repetition changes nothing.
+             * @description When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
              * @enum {string}
              */
             apply?: "now" | "next_period";
-            /** @description With `now`: whether each amount counts only for its share of the open period. The allowance becomes the sum of each amount x its share of the period, rounded down, but never less than what was drawn. */
+            /**
+             * Format: date-time
+             * @description The instant at which new terms take effect: later than now, and at most 400 days ahead. Not together with `apply: now`.
+             */
+            effective_at?: string;
+            /** @description Whether each amount counts only for its share of the open period. The allowance becomes the sum of each amount x its share of the period, rounded down, but never less than what was drawn. Requires `apply: now` or `effective_at`. */
             prorate?: boolean;
             /**
-             * @description Requires `apply` to be `now`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, and what is left of the old one expires. `reset` requires a reason.
+             * @description Requires `apply: now` or `effective_at`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, also on the same plan, and what is left of the old one expires; it requires a reason. `add` gives it anew as well, and what is left of the old one stays until the period ends.
              * @enum {string}
              */
-            usage?: "carry" | "reset";
+            usage?: "carry" | "reset" | "add";
             overrides?: components["schemas"]["OverridePatch"];
             features?: components["schemas"]["FeaturePatch"];
             reason?: components["schemas"]["Reason"];
@@ -3561,6 +3589,11 @@ export interface components {
             tenant: components["schemas"]["Name"];
             plan: components["schemas"]["Id"];
             /**
+             * Format: int32
+             * @description The version of the plan whose features, gauges and rate limits are in force.
+             */
+            plan_version?: number;
+            /**
              * Format: date-time
              * @description The start of the tenant's periods.
              */
@@ -3571,6 +3604,7 @@ export interface components {
             metadata: components["schemas"]["Metadata"];
             overrides: components["schemas"]["Overrides"];
             features?: components["schemas"]["Features"];
+            pending: components["schemas"]["PendingChange"];
             version: components["schemas"]["TenantVersion"];
             /**
              * Format: date-time
@@ -3584,6 +3618,42 @@ export interface components {
             updated_at: string;
             standing?: components["schemas"]["Standing"];
         };
+        /** @description A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. Members that the request of the change did not name follow a change that applies before. */
+        PendingChange: {
+            /**
+             * Format: date-time
+             * @description The instant at which the change takes effect.
+             */
+            from: string;
+            /**
+             * @description How the change was asked for: for the end of the billing period, or for an instant.
+             * @enum {string}
+             */
+            apply: "next_period" | "effective_at";
+            plan: components["schemas"]["Id"];
+            /**
+             * Format: int32
+             * @description The newest version of that plan.
+             */
+            plan_version?: number;
+            /**
+             * Format: date-time
+             * @description The start of the tenant's periods.
+             */
+            anchor: string;
+            /** @description The IANA zone of its calendar. */
+            timezone: string;
+            overrides: components["schemas"]["Overrides"];
+            features?: components["schemas"]["Features"];
+            /** @description As in the request of the change. */
+            prorate: boolean;
+            /**
+             * @description As in the request of the change.
+             * @enum {string}
+             */
+            usage: "carry" | "reset" | "add";
+            reason?: components["schemas"]["Reason"];
+        } | null;
         /** @description The balance by which a tenant is listed, only in lists with `near`, `meter` or `sort=remaining`. It is the balance with the largest used percentage, or with the least remaining units. */
         Standing: {
             meter: components["schemas"]["Id"];
@@ -3606,6 +3676,11 @@ export interface components {
             tenant: components["schemas"]["Name"];
             plan: components["schemas"]["Id"];
             /**
+             * Format: int32
+             * @description The version of the plan whose features, gauges and rate limits are in force.
+             */
+            plan_version?: number;
+            /**
              * Format: date-time
              * @description The start of the tenant's periods.
              */
@@ -3616,6 +3691,7 @@ export interface components {
             metadata: components["schemas"]["Metadata"];
             overrides: components["schemas"]["Overrides"];
             features?: components["schemas"]["Features"];
+            pending: components["schemas"]["PendingChange"];
             version: components["schemas"]["TenantVersion"];
             /**
              * Format: date-time
@@ -3629,21 +3705,21 @@ export interface components {
             updated_at: string;
             before: components["schemas"]["Tenant"];
             /**
-             * @description When the terms of the request take effect, even if the request did not name this option. `apply`, `prorate` and `usage` are absent if the request names no terms.
+             * @description When the terms of the request take effect, even if the request did not name this option: `effective_at` for an instant that it named, `now` also for a change that had nothing to wait for. `apply`, `prorate` and `usage` are absent if the request names no terms.
              * @enum {string}
              */
-            apply?: "now" | "next_period";
+            apply?: "now" | "next_period" | "effective_at";
             /** @description Whether each amount counts only for its share of the open period. */
             prorate?: boolean;
             /**
              * @description Whether earlier use counts against the amounts that this change puts in force at once.
              * @enum {string}
              */
-            usage?: "carry" | "reset";
+            usage?: "carry" | "reset" | "add";
             /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
-        /** @description The terms of a tenant from an instant until the next terms. */
+        /** @description The terms of a tenant from an instant until the next terms. Terms that wait are the last ones, with an instant in the future. */
         Terms: {
             /**
              * Format: date-time
@@ -3660,17 +3736,17 @@ export interface components {
             timezone: string;
             overrides: components["schemas"]["Overrides"];
             /**
-             * @description Whether the terms took effect now, like the first terms, or at the next period of each meter.
+             * @description How the change was asked for: at once, like the first terms, at the end of the billing period, or at an instant. In terms of programs before version 1.2, `next_period` is the next period of each meter.
              * @enum {string}
              */
-            apply: "now" | "next_period";
+            apply: "now" | "next_period" | "effective_at";
             /** @description Whether each amount counted only for its share of the open period. */
             prorate: boolean;
             /**
              * @description Whether earlier use counted against the amounts that these terms put in force at once. For terms from before version 1.1 of this API, it is `reset`.
              * @enum {string}
              */
-            usage: "carry" | "reset";
+            usage: "carry" | "reset" | "add";
             reason?: components["schemas"]["Reason"];
         };
         /** @description A page of terms. */
@@ -4868,7 +4944,7 @@ export interface components {
          * @description The type of an event.
          * @enum {string}
          */
-        EventType: "balance.threshold_reached" | "balance.exhausted" | "balance.grants_near_limit" | "grant.created" | "grant.expiring" | "grant.expired" | "hold.expired" | "period.opened" | "plan.changed" | "tenant.suspended" | "limit.rejections_high" | "verify.drift";
+        EventType: "balance.threshold_reached" | "balance.exhausted" | "balance.grants_near_limit" | "grant.created" | "grant.expiring" | "grant.expired" | "hold.expired" | "period.opened" | "plan.changed" | "plan.change_scheduled" | "plan.change_canceled" | "tenant.suspended" | "limit.rejections_high" | "verify.drift";
         /** @description An event. */
         Event: {
             event_id: components["schemas"]["EventId"];
@@ -5320,7 +5396,7 @@ export interface components {
          * @description The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
          * @enum {string}
          */
-        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "too_many_grants" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
+        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many_grants" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
         /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the same request succeeds later without any other change, and 402 `credits_exhausted` if no waiting helps. It speaks for the whole request. `limiting`, `required`, `available` and `reset_at` are those of the balance that lacks units the longest. */
         QuotaProblem: {
             /**
@@ -5442,7 +5518,7 @@ export interface components {
              * @description The code.
              * @enum {string}
              */
-            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "too_many_grants" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
+            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many_grants" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
         };
         /** @description A fault of the request. */
         FieldError: {
@@ -5639,7 +5715,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `precondition_failed`, `too_many_grants` or `hold_not_active`. The present state does not permit the request. Nothing was done. */
+        /** @description `precondition_failed`, `change_pending`, `too_many_grants` or `hold_not_active`. The present state does not permit the request. Nothing was done. */
         Conflict: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -5728,6 +5804,8 @@ export interface components {
         LeaseKeyHeader: string;
         /** @description 1 to 255 visible ASCII characters. A second charge with the same key within 10 minutes charges nothing. */
         ChargeKeyHeader: string;
+        /** @description 1 to 255 visible ASCII characters. A retry with the key returns the first answer and changes nothing. A request without a key is always another request. */
+        ChangeKeyHeader: string;
         /** @description 1 to 255 visible ASCII characters. A request with the key of the previous step does not move the time. A request without a key always moves it. */
         ClockKeyHeader: string;
         /** @description The id that the acquisition returned; opaque. */
@@ -7637,6 +7715,8 @@ export interface operations {
             header?: {
                 /** @description The ETag of the tenant that the caller has seen. If the tenant has changed since then, the answer is 409. */
                 "If-Match"?: components["parameters"]["TenantIfMatch"];
+                /** @description 1 to 255 visible ASCII characters. A retry with the key returns the first answer and changes nothing. A request without a key is always another request. */
+                "Idempotency-Key"?: components["parameters"]["ChangeKeyHeader"];
             };
             path: {
                 /** @description The id of the tenant. */
@@ -7662,6 +7742,7 @@ export interface operations {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
                     ETag: components["headers"]["TenantETag"];
+                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7673,6 +7754,29 @@ export interface operations {
             403: components["responses"]["KeyForbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            422: components["responses"]["Impossible"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deletePending: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the tenant. */
+                tenant: components["parameters"]["TenantPath"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Gone"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyWrongKeys"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

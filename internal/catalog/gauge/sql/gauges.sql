@@ -5,16 +5,18 @@ FROM gauge_entries e
 WHERE e.tenant_id = $1 AND e.operation_id = $2;
 
 -- name: Standing
--- The limit of the gauge $2 of the tenant $1, or of one of its subjects if $3 is true. It is the largest value to
--- which the gauge may be set. Also the kind of the meter. The limit is null if the tenant's plan has no such gauge.
--- There is no row if the tenant or the meter does not exist; TenantExists distinguishes these cases.
-SELECT t.status = 'suspended', m.kind, t.plan,
-       CASE WHEN $3 THEN a.per_subject WHEN a.meter IS NOT NULL THEN coalesce((t.overrides ->> m.meter)::bigint, a.amount) END
-FROM tenants t
-JOIN meters m ON m.meter = $2::text
-LEFT JOIN plan_allowances a ON a.plan = t.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan)
-    AND a.meter = m.meter AND a.gauge
-WHERE t.tenant_id = $1::text;
+-- The limit of the gauge $2 of the tenant $1, or of one of its subjects if $3 is true, by the terms in force at $4. It is
+-- the largest value to which the gauge may be set. Also the kind of the meter. The limit is null if the tenant's plan has
+-- no such gauge. There is no row if the tenant or the meter does not exist; TenantExists distinguishes these cases.
+SELECT s.suspended, s.kind, s.plan,
+       CASE WHEN $3 THEN a.per_subject WHEN a.meter IS NOT NULL THEN coalesce((s.overrides ->> s.meter)::bigint, a.amount) END
+FROM (SELECT t.status = 'suspended' AS suspended, m.kind, m.meter, coalesce(n.plan, t.plan) AS plan, coalesce(n.overrides, t.overrides) AS overrides
+      FROM tenants t
+      JOIN meters m ON m.meter = $2::text
+      LEFT JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at AND t.pending_at <= $4::timestamptz
+      WHERE t.tenant_id = $1::text) AS s
+LEFT JOIN plan_allowances a ON a.plan = s.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan)
+    AND a.meter = s.meter AND a.gauge;
 
 -- name: TenantExists
 SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);
@@ -47,15 +49,17 @@ ORDER BY e.seq DESC
 LIMIT $5;
 
 -- name: ListGauges
--- At most $5 gauges of the tenant $1, from (meter $2, subject $3) to meter $4. The columns are the key, the value,
+-- At most $5 gauges of the tenant $1 at the instant $6, from (meter $2, subject $3) to meter $4. The columns are the key, the value,
 -- the limit, and the time of the newest change. If the plan lacks the gauge, its limit is 0, and it is listed only
 -- while its value is above 0. The query reads the plan's gauges and a part of the stored gauges. It skips stored
 -- gauges with the value 0 and no limit.
 WITH allowed AS (
-    SELECT a.meter, coalesce((t.overrides ->> a.meter)::bigint, a.amount) AS amount, a.per_subject
-    FROM tenants t
-    JOIN plan_allowances a ON a.plan = t.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan) AND a.gauge
-    WHERE t.tenant_id = $1::text
+    SELECT a.meter, coalesce((s.overrides ->> a.meter)::bigint, a.amount) AS amount, a.per_subject
+    FROM (SELECT coalesce(n.plan, t.plan) AS plan, coalesce(n.overrides, t.overrides) AS overrides
+          FROM tenants t
+          LEFT JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at AND t.pending_at <= $6::timestamptz
+          WHERE t.tenant_id = $1::text) AS s
+    JOIN plan_allowances a ON a.plan = s.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan) AND a.gauge
 ), set AS (
     SELECT g.meter, g.subject, g.value, CASE WHEN g.subject = '' THEN a.amount ELSE a.per_subject END AS amount, g.updated_at
     FROM gauges g

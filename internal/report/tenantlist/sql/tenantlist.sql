@@ -10,11 +10,23 @@ SELECT coalesce(array_agg(s.tenant_id ORDER BY s.tenant_id) FILTER (WHERE ($3::t
 FROM (SELECT t.tenant_id, t.status, t.metadata FROM tenants t WHERE t.tenant_id > $1::text ORDER BY t.tenant_id LIMIT $2::integer) AS s;
 
 -- name: ScanTenantsOfPlan
--- Like ScanTenants, for the tenants of plan $6.
+-- Like ScanTenants, for the tenants whose plan at the instant $7 is $6. A change may be due that is not yet in the tenant's
+-- row: these few tenants are looked up by the instant of the change.
 SELECT coalesce(array_agg(s.tenant_id ORDER BY s.tenant_id) FILTER (WHERE ($3::text = '' OR s.status = $3::text) AND NOT EXISTS (
            SELECT 1 FROM unnest($4::text[], $5::text[]) AS m (name, value) WHERE s.metadata ->> m.name IS DISTINCT FROM m.value)), '{}'),
        coalesce(max(s.tenant_id), ''), count(*)
-FROM (SELECT t.tenant_id, t.status, t.metadata FROM tenants t WHERE t.plan = $6::text AND t.tenant_id > $1::text ORDER BY t.plan, t.tenant_id LIMIT $2::integer) AS s;
+FROM (SELECT u.tenant_id, u.status, u.metadata
+      FROM (
+          (SELECT t.tenant_id, t.status, t.metadata FROM tenants t
+           WHERE t.plan = $6::text AND t.tenant_id > $1::text AND (t.pending_at IS NULL OR t.pending_at > $7::timestamptz)
+           ORDER BY t.plan, t.tenant_id LIMIT $2::integer)
+          UNION ALL
+          (SELECT t.tenant_id, t.status, t.metadata FROM tenants t
+           JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at
+           WHERE t.pending_at <= $7::timestamptz AND n.plan = $6::text AND t.tenant_id > $1::text
+           ORDER BY t.tenant_id LIMIT $2::integer)
+      ) AS u
+      ORDER BY u.tenant_id LIMIT $2::integer) AS s;
 
 -- name: ScanBalances
 -- Reads the next $4 balances after ($1..$3). Returns the tenants and meters of the candidates, the last balance that
@@ -34,7 +46,8 @@ WITH s AS MATERIALIZED (
           WHERE s.subject = '' AND ($5::text = '' OR s.meter = $5::text) AND s.period_end > $6::timestamptz
             AND (s.next_event_at <= $6::timestamptz OR s.used + s.remaining > 0 AND s.used * 100 >= $7::integer * (s.used + s.remaining)) OFFSET 0) AS n
     JOIN tenants t ON t.tenant_id = n.tenant_id
-    WHERE ($8::text = '' OR t.status = $8::text) AND ($11::text = '' OR t.plan = $11::text)
+    WHERE ($8::text = '' OR t.status = $8::text) AND ($11::text = '' OR CASE WHEN t.pending_at <= $6::timestamptz THEN
+               (SELECT n.plan FROM tenant_terms n WHERE n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at) ELSE t.plan END = $11::text)
       AND NOT EXISTS (SELECT 1 FROM unnest($9::text[], $10::text[]) AS m (name, value) WHERE t.metadata ->> m.name IS DISTINCT FROM m.value)
 ), last AS (
     SELECT s.tenant_id, s.meter, s.subject FROM s ORDER BY s.tenant_id DESC, s.meter DESC, s.subject DESC LIMIT 1
@@ -54,7 +67,8 @@ FROM candidates c;
 WITH few AS MATERIALIZED (
     SELECT t.tenant_id
     FROM tenants t
-    WHERE ($7::text = '' OR t.status = $7::text) AND ($10::text = '' OR t.plan = $10::text)
+    WHERE ($7::text = '' OR t.status = $7::text) AND ($10::text = '' OR CASE WHEN t.pending_at <= $5::timestamptz THEN
+               (SELECT n.plan FROM tenant_terms n WHERE n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at) ELSE t.plan END = $10::text)
       AND NOT EXISTS (SELECT 1 FROM unnest($8::text[], $9::text[]) AS m (name, value) WHERE t.metadata ->> m.name IS DISTINCT FROM m.value)
     LIMIT $11::integer + 1
 ), matching AS MATERIALIZED (
@@ -100,7 +114,8 @@ WITH walked AS MATERIALIZED (
     SELECT c.tenant_id, c.remaining
     FROM (SELECT w.tenant_id, min(w.remaining) AS remaining FROM walked w GROUP BY w.tenant_id) AS c
     JOIN tenants t ON t.tenant_id = c.tenant_id
-    WHERE ($7::text = '' OR t.status = $7::text) AND ($10::text = '' OR t.plan = $10::text)
+    WHERE ($7::text = '' OR t.status = $7::text) AND ($10::text = '' OR CASE WHEN t.pending_at <= $5::timestamptz THEN
+               (SELECT n.plan FROM tenant_terms n WHERE n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at) ELSE t.plan END = $10::text)
       AND NOT EXISTS (SELECT 1 FROM unnest($8::text[], $9::text[]) AS m (name, value) WHERE t.metadata ->> m.name IS DISTINCT FROM m.value)
     ORDER BY c.remaining, c.tenant_id
     LIMIT $11::integer

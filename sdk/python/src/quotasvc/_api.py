@@ -986,8 +986,10 @@ class Api:
     ) -> models.Tenant:
         """Create or replace a tenant.
 
-        Open periods do not change. The next periods open with the new plan, anchor, zone and overrides. Fields that are not in
-        the body get their defaults. With If-Match, the request replaces a tenant and never creates one.
+        Open periods do not change. A change of plan, anchor, zone or overrides waits for the end of the billing period, and the
+        features of the body wait with it: the answer has it as `pending`. Fields that are not in the body get their defaults.
+        Terms that are in force, or that wait, are no change. Other terms beside a pending change are refused with 409
+        `change_pending`. With If-Match, the request replaces a tenant and never creates one.
 
         Scope: admin.
         """
@@ -1007,22 +1009,28 @@ class Api:
         status: params.TenantStatus | None = None,
         metadata: Mapping[str, Any] | None = None,
         apply: Literal["now", "next_period"] | None = None,
+        effective_at: datetime | str | None = None,
         prorate: bool | None = None,
-        usage: Literal["carry", "reset"] | None = None,
+        usage: Literal["carry", "reset", "add"] | None = None,
         overrides: Mapping[str, int | None] | None = None,
         features: Mapping[str, bool | int | Any] | None = None,
         reason: str | None = None,
         dry_run: bool | None = None,
+        key: str | None = None,
     ) -> models.TenantChange:
         """Change the given fields of a tenant.
 
-        Absent fields do not change. New terms, such as another plan, apply from the next period of each meter, or at once if
-        `apply` is `now`.
+        Absent fields do not change. New terms, such as another plan, take effect at the end of the billing period, at once if
+        `apply` is `now`, or at `effective_at`. Until then nothing moves: allowances, features, gauges, rate limits of plans and
+        `match.plan`. Then all of them move together. One change can wait: another one that would wait is refused with 409
+        `change_pending`. A change that applies now is allowed, and the pending change stays: what its request named is kept, all
+        other members follow the change. If the request has an `Idempotency-Key`, a retry within 31 days returns the first answer
+        and changes nothing.
 
-        Scope: admin.
+        Scope: admin. key: the Idempotency-Key; a new one if it is not given.
         """
         return self._transport.call(
-            Call("PATCH", "/v1/tenants/{tenant}", path={"tenant": tenant}, headers={"If-Match": if_match}, body={"plan": plan, "anchor": anchor, "timezone": timezone, "status": status, "metadata": metadata, "apply": apply, "prorate": prorate, "usage": usage, "overrides": overrides, "features": features, "reason": reason, "dry_run": dry_run}, repeatable=False),
+            Call("PATCH", "/v1/tenants/{tenant}", path={"tenant": tenant}, headers={"If-Match": if_match}, body={"plan": plan, "anchor": anchor, "timezone": timezone, "status": status, "metadata": metadata, "apply": apply, "effective_at": effective_at, "prorate": prorate, "usage": usage, "overrides": overrides, "features": features, "reason": reason, "dry_run": dry_run}, key=key or new_key()),
             models.TenantChange,
         )
 
@@ -1033,13 +1041,28 @@ class Api:
     ) -> models.Tenant:
         """One tenant.
 
-        Returns the stored tenant, with an ETag for If-Match.
+        Returns the tenant with the terms that are in force now, and the change that waits, with an ETag for If-Match.
 
         Scope: read.
         """
         return self._transport.call(
             Call("GET", "/v1/tenants/{tenant}", path={"tenant": tenant}),
             models.Tenant,
+        )
+
+    def delete_pending(
+        self,
+        *,
+        tenant: str,
+    ) -> None:
+        """Take back the change of a tenant that waits.
+
+        The terms in force stay. 404 if no change waits, also if it has just taken effect.
+
+        Scope: admin.
+        """
+        self._transport.call_empty(
+            Call("DELETE", "/v1/tenants/{tenant}/pending", path={"tenant": tenant}),
         )
 
     def list_gauges(

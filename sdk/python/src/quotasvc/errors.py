@@ -232,6 +232,12 @@ class PreconditionFailed(Conflict):
     code = "precondition_failed"
 
 
+class ChangePending(Conflict):
+    """Another change of the tenant's terms waits."""
+
+    code = "change_pending"
+
+
 class TooManyGrants(Conflict):
     """The balance has 1,000 open grants."""
 
@@ -337,11 +343,12 @@ BY_CODE: dict[str, type[QuotaError]] = {
     **{
         cls.code: cls
         for cls in [
-            AmountOutOfRange, Archived, CostExceedsCapacity, CreditsExhausted, FeatureNotInPlan, Forbidden, GaugeLimit,
-            GrantNotFound, HoldNotActive, HoldNotFound, IdempotencyKeyMissing, IdempotencyKeyReused, InternalError,
-            InvalidArgument, LeaseNotFound, MeterNotInPlan, MethodNotAllowed, OperationNotFound, OutcomeUnknown,
-            PreconditionFailed, QueueFull, QuotaExceeded, RateLimited, RefundExceedsDebit, ReportTooSlow, TenantNotFound,
-            TenantSuspended, TooManyGrants, TooManyLimits, Unauthenticated, Unavailable,
+            AmountOutOfRange, Archived, ChangePending, CostExceedsCapacity, CreditsExhausted, FeatureNotInPlan,
+            Forbidden, GaugeLimit, GrantNotFound, HoldNotActive, HoldNotFound, IdempotencyKeyMissing,
+            IdempotencyKeyReused, InternalError, InvalidArgument, LeaseNotFound, MeterNotInPlan, MethodNotAllowed,
+            OperationNotFound, OutcomeUnknown, PreconditionFailed, QueueFull, QuotaExceeded, RateLimited,
+            RefundExceedsDebit, ReportTooSlow, TenantNotFound, TenantSuspended, TooManyGrants, TooManyLimits,
+            Unauthenticated, Unavailable,
         ]
     },
 }  # fmt: skip

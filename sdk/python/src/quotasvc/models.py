@@ -43,7 +43,7 @@ class LimitVerdict(Answer):
     degraded: bool | None = None
 
 
-ProblemCode = Literal["invalid_argument", "idempotency_key_missing", "unauthenticated", "credits_exhausted", "forbidden", "tenant_suspended", "meter_not_in_plan", "feature_not_in_plan", "gauge_limit", "not_found", "tenant_not_found", "grant_not_found", "hold_not_found", "operation_not_found", "lease_not_found", "method_not_allowed", "precondition_failed", "too_many_grants", "hold_not_active", "archived", "idempotency_key_reused", "amount_out_of_range", "refund_exceeds_debit", "cost_exceeds_capacity", "too_many_limits", "quota_exceeded", "rate_limited", "internal", "queue_full", "report_too_slow", "unavailable", "outcome_unknown"]
+ProblemCode = Literal["invalid_argument", "idempotency_key_missing", "unauthenticated", "credits_exhausted", "forbidden", "tenant_suspended", "meter_not_in_plan", "feature_not_in_plan", "gauge_limit", "not_found", "tenant_not_found", "grant_not_found", "hold_not_found", "operation_not_found", "lease_not_found", "method_not_allowed", "precondition_failed", "change_pending", "too_many_grants", "hold_not_active", "archived", "idempotency_key_reused", "amount_out_of_range", "refund_exceeds_debit", "cost_exceeds_capacity", "too_many_limits", "quota_exceeded", "rate_limited", "internal", "queue_full", "report_too_slow", "unavailable", "outcome_unknown"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -801,6 +801,24 @@ TenantStatus = Literal["active", "suspended"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class PendingChange(Answer):
+    """A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. Members that
+    the request of the change did not name follow a change that applies before.
+    """
+    from_: datetime = renamed("from", True)
+    apply: Literal["next_period", "effective_at"]
+    plan: str
+    plan_version: int | None = None
+    anchor: datetime
+    timezone: str
+    overrides: dict[str, int]
+    features: dict[str, bool | int] | None = None
+    prorate: bool
+    usage: Literal["carry", "reset", "add"]
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Standing(Answer):
     """The balance by which a tenant is listed, only in lists with `near`, `meter` or `sort=remaining`. It is the balance with the
     largest used percentage, or with the least remaining units.
@@ -816,12 +834,14 @@ class Tenant(Answer):
     """The billed party."""
     tenant: str
     plan: str
+    plan_version: int | None = None
     anchor: datetime
     timezone: str
     status: TenantStatus
     metadata: dict[str, Any]
     overrides: dict[str, int]
     features: dict[str, bool | int] | None = None
+    pending: PendingChange | None
     version: int
     created_at: datetime
     updated_at: datetime
@@ -840,19 +860,21 @@ class TenantChange(Answer):
     """The stored tenant. After a dry run, it is the tenant after the change."""
     tenant: str
     plan: str
+    plan_version: int | None = None
     anchor: datetime
     timezone: str
     status: TenantStatus
     metadata: dict[str, Any]
     overrides: dict[str, int]
     features: dict[str, bool | int] | None = None
+    pending: PendingChange | None
     version: int
     created_at: datetime
     updated_at: datetime
     before: Tenant
-    apply: Literal["now", "next_period"] | None = None
+    apply: Literal["now", "next_period", "effective_at"] | None = None
     prorate: bool | None = None
-    usage: Literal["carry", "reset"] | None = None
+    usage: Literal["carry", "reset", "add"] | None = None
     dry_run: bool | None = None
 
 
@@ -907,15 +929,15 @@ class TenantFeatures(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Terms(Answer):
-    """The terms of a tenant from an instant until the next terms."""
+    """The terms of a tenant from an instant until the next terms. Terms that wait are the last ones, with an instant in the future."""
     effective_at: datetime
     plan: str
     anchor: datetime
     timezone: str
     overrides: dict[str, int]
-    apply: Literal["now", "next_period"]
+    apply: Literal["now", "next_period", "effective_at"]
     prorate: bool
-    usage: Literal["carry", "reset"]
+    usage: Literal["carry", "reset", "add"]
     reason: str | None = None
 
 
@@ -1426,7 +1448,7 @@ class AuditList(Answer):
     next_cursor: str | None
 
 
-EventType = Literal["balance.threshold_reached", "balance.exhausted", "balance.grants_near_limit", "grant.created", "grant.expiring", "grant.expired", "hold.expired", "period.opened", "plan.changed", "tenant.suspended", "limit.rejections_high", "verify.drift"]
+EventType = Literal["balance.threshold_reached", "balance.exhausted", "balance.grants_near_limit", "grant.created", "grant.expiring", "grant.expired", "hold.expired", "period.opened", "plan.changed", "plan.change_scheduled", "plan.change_canceled", "tenant.suspended", "limit.rejections_high", "verify.drift"]
 
 
 @dataclass(frozen=True, kw_only=True)

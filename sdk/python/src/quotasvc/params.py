@@ -173,7 +173,7 @@ BlockAction = Literal["block", "allow"]
 KeyScope = Literal["use", "read", "admin"]
 
 
-EventType = Literal["balance.threshold_reached", "balance.exhausted", "balance.grants_near_limit", "grant.created", "grant.expiring", "grant.expired", "hold.expired", "period.opened", "plan.changed", "tenant.suspended", "limit.rejections_high", "verify.drift"]
+EventType = Literal["balance.threshold_reached", "balance.exhausted", "balance.grants_near_limit", "grant.created", "grant.expiring", "grant.expired", "hold.expired", "period.opened", "plan.changed", "plan.change_scheduled", "plan.change_canceled", "tenant.suspended", "limit.rejections_high", "verify.drift"]
 
 
 class MeterRequest(TypedDict):
