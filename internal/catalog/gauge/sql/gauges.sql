@@ -14,6 +14,7 @@ FROM (SELECT t.status = 'suspended' AS suspended, m.kind, m.meter, coalesce(n.pl
       FROM tenants t
       JOIN meters m ON m.meter = $2::text
       LEFT JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at AND t.pending_at <= $4::timestamptz
+      -- citus: AND n.tenant_id = $1::text
       WHERE t.tenant_id = $1::text) AS s
 LEFT JOIN plan_allowances a ON a.plan = s.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan)
     AND a.meter = s.meter AND a.gauge;
@@ -58,6 +59,7 @@ WITH allowed AS (
     FROM (SELECT coalesce(n.plan, t.plan) AS plan, coalesce(n.overrides, t.overrides) AS overrides
           FROM tenants t
           LEFT JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at AND t.pending_at <= $6::timestamptz
+          -- citus: AND n.tenant_id = $1::text
           WHERE t.tenant_id = $1::text) AS s
     JOIN plan_allowances a ON a.plan = s.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan) AND a.gauge
 ), set AS (
