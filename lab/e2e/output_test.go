@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -175,34 +174,39 @@ func TestServe_OutputFull_EndsWithItsStatus(t *testing.T) {
 	assert.Equal(t, exitInterrupted, in.wait(), "status after a second signal")
 }
 
-// A collector of traces, a scrape or a client of the API that does not read neither makes a stop fail nor takes the
-// time that the parts need.
+// A collector of traces, a webhook's receiver, a scrape or a client of the API that does not read neither makes a stop
+// fail nor takes the time that the parts need.
 func TestStop_OutputNotRead_EndsWell(t *testing.T) {
 	t.Parallel()
-	env := append(backends(t), "QUOTASVC_VERIFY_EVERY=0s", "QUOTASVC_LOG_LEVEL=info")
-	asked, release := make(chan struct{}, 100), make(chan struct{})
-	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		asked <- struct{}{}
-		<-release
-	}))
-	t.Cleanup(collector.Close)
-	t.Cleanup(func() { close(release) }) // first
-	for name, hang := range map[string]func(t *testing.T, in *instance){
-		"traces": func(t *testing.T, in *instance) {
+	for name, hang := range map[string]func(t *testing.T, in *instance, asked chan string, url string){
+		"traces": func(t *testing.T, in *instance, asked chan string, _ string) {
 			in.call(t.Context(), "check", "", 0)
 			testenv.Receive(t, asked)
 		},
-		"scrape": func(t *testing.T, in *instance) { requestUnread(t, in.ops, "/metrics") },
-		"answer": func(t *testing.T, in *instance) { requestUnread(t, in.api, "/v1/openapi.json") },
+		"webhook": func(t *testing.T, in *instance, asked chan string, url string) {
+			in.newWebhook(t, object{"url": url, "types": []string{"balance.exhausted"}})
+			in.setUp(t, 1).do(t, http.StatusOK, "POST", "/v1/debits", "d", debitOf("acme", "api_calls", 1))
+			for path := ""; path != "/"; {
+				path, _ = testenv.Receive(t, asked)
+			}
+		},
+		"scrape": func(t *testing.T, in *instance, _ chan string, _ string) { requestUnread(t, in.ops, "/metrics") },
+		"answer": func(t *testing.T, in *instance, _ chan string, _ string) {
+			requestUnread(t, in.api, "/v1/openapi.json")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			with := slices.Clone(env)
-			if name == "traces" {
-				with = append(with, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=50")
-			}
-			in := serve(t, with)
-			hang(t, in)
+			asked, release := make(chan string, 1000), make(chan struct{})
+			silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				asked <- r.URL.Path
+				<-release
+			}))
+			t.Cleanup(silent.Close)
+			t.Cleanup(func() { close(release) }) // first
+			in := serve(t, append(backends(t), "QUOTASVC_LOG_LEVEL=info", "QUOTASVC_WEBHOOK_ALLOW_PRIVATE=true",
+				"OTEL_EXPORTER_OTLP_ENDPOINT="+silent.URL, "OTEL_BSP_SCHEDULE_DELAY=50"))
+			hang(t, in, asked, silent.URL+"/")
 			in.stop()
 			assert.Contains(t, in.stderr.String(), `"msg":"stopped"`)
 			assert.Equal(t, name == "answer", strings.Contains(in.stderr.String(), "answers were cut off"))
