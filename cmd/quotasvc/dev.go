@@ -70,7 +70,7 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
-	fmt.Fprintf(os.Stderr, "starting PostgreSQL and Redis in %s\n", c.Dir)
+	lines.queue.print(fmt.Sprintf("starting PostgreSQL and Redis in %s\n", c.Dir))
 	stack, err := localstack.Start(ctx, localstack.Config{
 		Dir:          c.Dir,
 		PostgresPort: c.PostgresPort, PostgresPortSetting: "--postgres-port (QUOTASVC_DEV_POSTGRES_PORT)",
@@ -85,7 +85,7 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar
 		defer cancel()
 		err = errors.Join(err, stack.Stop(stopCtx))
 		if err == nil {
-			fmt.Fprintf(os.Stderr, "stopped; the data is kept in %s\n", c.Dir)
+			lines.queue.print(fmt.Sprintf("stopped; the data is kept in %s\n", c.Dir))
 		}
 	}()
 	key, err := devKey(filepath.Join(c.Dir, keyFile))

@@ -5,13 +5,8 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/quotasvc/quotasvc/internal/kit/metric"
 )
 
 const (
@@ -30,7 +25,7 @@ const (
 	// messages. Other messages, which come from libraries, are counted together.
 	floodMessages = 1000
 
-	// accessLine is the message of the access log's lines. These lines are never dropped: each line is the only
+	// accessLine is the message of the access log's lines. A flood of them is never dropped: each line is the only
 	// record of its request, and a fault does not increase their number.
 	accessLine = "request"
 )
@@ -45,8 +40,7 @@ type flood struct {
 
 // floodCounts has the counts of equal lines. A logger and all loggers derived from it share these counts.
 type floodCounts struct {
-	out     slog.Handler // receives the reports about dropped lines
-	dropped *prometheus.CounterVec
+	queue *logQueue // writes the lines, and the reports about dropped lines
 
 	mu      sync.Mutex
 	windows map[equalLines]*window
@@ -64,13 +58,9 @@ type window struct {
 	lines, dropped int
 }
 
-func newFlood(out slog.Handler) *flood {
-	dropped := metric.CounterVec(nil, "quotasvc_log_lines_dropped_total",
-		"Lines that were not written to the log because of a flood of equal lines, by level (warn, error).", "level")
-	for _, level := range []slog.Level{slog.LevelWarn, slog.LevelError} {
-		dropped.WithLabelValues(levelLabel(level))
-	}
-	return &flood{Handler: out, floodCounts: &floodCounts{out: out, dropped: dropped, windows: map[equalLines]*window{}}}
+// newFlood returns a flood that passes lines to a queue.
+func newFlood(queue *logQueue) *flood {
+	return &flood{Handler: queue.lines, floodCounts: &floodCounts{queue: queue, windows: map[equalLines]*window{}}}
 }
 
 // Handle implements slog.Handler.
@@ -110,7 +100,7 @@ func (c *floodCounts) pass(line equalLines) bool {
 		return true
 	}
 	w.dropped++
-	c.dropped.WithLabelValues(levelLabel(line.level)).Inc()
+	c.queue.dropped.WithLabelValues(logLevels[levelIndex(line.level)], "flood").Inc()
 	return false
 }
 
@@ -124,7 +114,7 @@ func (c *floodCounts) end(line equalLines) {
 		return
 	}
 	w.timer.Stop()
-	said := slog.New(c.out)
+	said := slog.New(c.queue.lines)
 	said.Log(context.Background(), line.level, "log lines dropped", "message", line.message, "dropped", w.dropped, "window", floodWindow.String())
 }
 
@@ -136,9 +126,4 @@ func (c *floodCounts) endAll() {
 	for _, line := range lines {
 		c.end(line)
 	}
-}
-
-// levelLabel returns the level for the metric's label: warn or error.
-func levelLabel(level slog.Level) string {
-	return strings.ToLower(max(min(level, slog.LevelError), slog.LevelWarn).String())
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,11 +15,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
+// jsonLines returns a handler that writes JSON.
+func jsonLines(to io.Writer) slog.Handler { return slog.NewJSONHandler(to, nil) }
+
 // logInto returns a logger and its flood. The returned function returns the number of written and dropped lines,
 // keyed by their level and message.
 func logInto() (*slog.Logger, *flood, func() map[string]int) {
 	var out testenv.Log
-	f := newFlood(slog.NewJSONHandler(&out, nil))
+	f := newFlood(newLogQueue(&out, jsonLines))
 	return slog.New(f), f, func() map[string]int {
 		lines := map[string]int{}
 		for line := range strings.Lines(out.String()) {

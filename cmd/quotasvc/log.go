@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -15,14 +17,45 @@ type logConfig struct {
 	Format string     `env:"QUOTASVC_LOG_FORMAT" default:"auto" enum:"auto,text,json" placeholder:"FORMAT" help:"text, json or auto. auto is text on a terminal and json elsewhere."`
 }
 
-// handler returns the handler of the log. level can be changed while the process runs.
+// handler returns the handler of the log, and the queue through which its lines reach out. level can be changed while
+// the process runs.
 func (c logConfig) handler(out *os.File, level *slog.LevelVar) *flood {
 	level.Set(c.Level)
 	options := &slog.HandlerOptions{Level: level}
+	format := func(to io.Writer) slog.Handler { return slog.NewJSONHandler(to, options) }
 	if c.Format == "text" || c.Format == "auto" && term.IsTerminal(int(out.Fd())) {
-		return newFlood(slog.NewTextHandler(out, options))
+		format = func(to io.Writer) slog.Handler { return slog.NewTextHandler(to, options) }
 	}
-	return newFlood(slog.NewJSONHandler(out, options))
+	return newFlood(newLogQueue(out, format))
+}
+
+// byLevel is a slog.Handler that passes a line to the handler of its level. So the queue knows the level of each line.
+type byLevel [len(logLevels)]slog.Handler
+
+// Enabled implements slog.Handler.
+func (h byLevel) Enabled(ctx context.Context, level slog.Level) bool {
+	return h[levelIndex(level)].Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (h byLevel) Handle(ctx context.Context, line slog.Record) error {
+	return h[levelIndex(line.Level)].Handle(ctx, line)
+}
+
+// WithAttrs implements slog.Handler.
+func (h byLevel) WithAttrs(attrs []slog.Attr) slog.Handler {
+	for i := range h {
+		h[i] = h[i].WithAttrs(attrs)
+	}
+	return h
+}
+
+// WithGroup implements slog.Handler.
+func (h byLevel) WithGroup(name string) slog.Handler {
+	for i := range h {
+		h[i] = h[i].WithGroup(name)
+	}
+	return h
 }
 
 // secret is a value that must not be printed: a key, or a URL with a password. Its secret parts are removed in logs

@@ -64,41 +64,55 @@ func execute(args []string) int {
 		panic(err) // a tag of cli is invalid; every test run would find this
 	}
 	command, err := parser.Parse(args)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "quotasvc: %s\n", err)
-		return exitUsage
-	}
-	ctx, stop := untilSignal()
-	defer stop()
-	command.BindTo(ctx, (*context.Context)(nil))
 	level := &slog.LevelVar{}
 	lines := c.Log.handler(os.Stderr, level)
+	defer lines.queue.end()
 	defer lines.endAll()
+	if err != nil { // perhaps of serve, with a wrong environment
+		neverWait(lines.queue)
+		lines.queue.print(fmt.Sprintf("quotasvc: %s\n", err))
+		return exitUsage
+	}
+	if name := command.Command(); name == "serve" || name == "dev" {
+		neverWait(lines.queue)
+	}
+	ctx, stop := untilSignal(lines.queue)
+	defer stop()
+	command.BindTo(ctx, (*context.Context)(nil))
 	log := slog.New(lines)
+	slog.SetDefault(log) //nolint:forbidigo // for libraries that write to package log: they must not wait for its reader
 	command.Bind(level, lines, commands.Terminal())
 	command.Bind(hangups())
 	warnCommandLine(command, log)
 	redisstore.SetLogger(redisLog{log})
 	err = command.Run(log)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "quotasvc: interrupted")
+		lines.queue.print("quotasvc: interrupted\n")
 		return exitInterrupted
 	}
 	if err != nil {
-		return report(err)
+		return report(err, lines.queue)
 	}
 	return 0
 }
 
+// neverWait makes the service independent of the readers of its output. Lines of the log wait in memory, and a write to
+// a pipe whose reader is gone fails. Otherwise SIGPIPE would end the process. The signal is received and not ignored,
+// because child processes would inherit that. Other commands wait and end, as programs in a terminal do.
+func neverWait(queue *logQueue) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	queue.start()
+}
+
 // report prints the error with which a command has ended, and returns the exit status.
-func report(err error) int {
+func report(err error, out *logQueue) int {
 	if status, ok := errors.AsType[exitStatus](err); ok {
 		return int(status)
 	}
 	if errors.Is(err, commands.ErrWouldChange) {
 		return exitWouldChange
 	}
-	fmt.Fprintf(os.Stderr, "quotasvc: %s\n", strings.TrimPrefix(err.Error(), "quotasvc: "))
+	out.print("quotasvc: " + strings.TrimPrefix(err.Error(), "quotasvc: ") + "\n")
 	if _, ok := errors.AsType[*configError](err); ok {
 		return exitUsage
 	}
@@ -123,8 +137,8 @@ func hangups() chan os.Signal {
 }
 
 // untilSignal returns a context that ends at the first interrupt or termination signal. The second signal ends the
-// process at once, without stopping its parts in order.
-func untilSignal() (context.Context, func()) {
+// process at once, without stopping its parts in order. Before that, a line is written to out.
+func untilSignal(out *logQueue) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -138,7 +152,8 @@ func untilSignal() (context.Context, func()) {
 		}
 		select {
 		case s := <-signals:
-			fmt.Fprintf(os.Stderr, "quotasvc: second signal (%s): stopping at once\n", s)
+			out.print(fmt.Sprintf("quotasvc: second signal (%s): stopping at once\n", s))
+			out.end()
 			os.Exit(exitInterrupted)
 		case <-done:
 		}

@@ -19,7 +19,7 @@ import (
 // requests.
 func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, before func(context.Context) error, ready func(addresses)) error {
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.lines.dropped)
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.lines.queue.dropped)
 	cfg.warnPlainText(log)
 	secrets := newRotation(cfg, log)
 	certificates, err := cfg.certificates(log)
@@ -30,6 +30,7 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 	most := cfg.connectionsMax(log)
 	endpoints := ops.New(ops.Config{
 		Metrics: metrics, Stopping: func() bool { return conns.Stopping() }, Level: cfg.level, Pprof: cfg.Pprof, Log: log,
+		LogStalled: cfg.lines.queue.stalled,
 	})
 	conns = transport.New(transport.Config{
 		Ops: endpoints, RequestTimeout: httpapi.DefaultRequestTimeout, DrainDelay: cfg.DrainDelay, ConnectionsMax: most,
@@ -79,13 +80,27 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 	if s.drain != nil {
 		s.drain()
 	}
-	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainDelay+cfg.StopTimeout)
-	defer cancel()
-	err = errors.Join(err, conns.Shutdown(stopCtx), s.stop(stopCtx))
-	if err == nil {
+	if err = errors.Join(err, cfg.stop(ctx, conns, s, log)); err == nil {
 		log.Info("stopped")
 	}
 	return err
+}
+
+// stop stops the listeners and then the parts, within DrainDelay and StopTimeout. A twelfth of StopTimeout is kept for
+// the parts, and another for the last lines of the log: a client that does not read its answer must not take the time
+// in which the parts write what they have in memory. Such a client is cut off, which is no error of the service.
+func (c *serviceConfig) stop(ctx context.Context, conns *transport.Server, s *service, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.DrainDelay+c.StopTimeout*11/12)
+	defer cancel()
+	c.lines.queue.flushWithin(min(logFlush, c.StopTimeout/12))
+	answering, cancelAnswers := context.WithTimeout(ctx, c.DrainDelay+c.StopTimeout*10/12)
+	defer cancelAnswers()
+	err := conns.Shutdown(answering)
+	if errors.Is(err, context.DeadlineExceeded) {
+		log.Warn("answers were cut off, because they were not finished or not read in time", "error", err)
+		err = nil
+	}
+	return errors.Join(err, s.stop(ctx))
 }
 
 // serveUntil returns nil when ctx ends. If serving fails, it returns the error. After each SIGHUP it reads the

@@ -36,7 +36,7 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelV
 	if c.Migrate {
 		before = func(ctx context.Context) error { return migrateUp(ctx, string(c.DatabaseURL), log) }
 	}
-	return run(ctx, &c.serviceConfig, lst, log, before, func(a addresses) { a.print(os.Stdout) })
+	return run(ctx, &c.serviceConfig, lst, log, before, func(a addresses) { go a.print(os.Stdout) }) // nobody may read it
 }
 
 // listeners opens the listeners of the service. The listener for operators is opened first. The addresses for clients
@@ -154,11 +154,12 @@ type addresses struct{ api, ops, rls, console string }
 
 // print writes the addresses to out, for users, and for scripts that start the service at a free port (port 0).
 func (a addresses) print(out io.Writer) {
-	fmt.Fprintf(out, "API %s\nops %s\n", a.api, a.ops)
+	text := fmt.Sprintf("API %s\nops %s\n", a.api, a.ops)
 	if a.console != "" {
-		fmt.Fprintf(out, "console %s\n", a.console)
+		text += fmt.Sprintf("console %s\n", a.console)
 	}
 	if a.rls != "" {
-		fmt.Fprintf(out, "envoy-rls %s\n", a.rls)
+		text += fmt.Sprintf("envoy-rls %s\n", a.rls)
 	}
+	_, _ = io.WriteString(out, text)
 }

@@ -130,6 +130,7 @@ func (s *service) openEnvoy(cfg *serviceConfig, g *gate.Gate, keys *access.Direc
 	if cfg.EnvoyRLSListen == "" {
 		return
 	}
+	envoyrls.SetLogger(s.log)
 	s.envoy = envoyrls.New(g, envoyrls.Config{
 		Keys: keys, RequestTimeout: httpapi.DefaultRequestTimeout, LegacyHeaders: cfg.legacyHeaders(), Tracer: m.traces.Tracer(),
 		Log: s.log, Metrics: m.registry,
@@ -150,10 +151,10 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		}
 	}()
 	m := newMeasurements()
-	if m.traces, err = tracing.Start(ctx, versionText(), log); err != nil {
+	if m.traces, err = tracing.Start(ctx, versionText(), log, levelWriter{cfg.lines.queue, slog.LevelDebug}); err != nil {
 		return nil, err
 	}
-	s.onStop("tracing", m.traces.Stop)
+	s.onStop("tracing", func(ctx context.Context) error { m.traces.Stop(ctx); return nil })
 	store, limiter, cache, err := s.startRedis(ctx, cfg, agreed, m)
 	if err != nil {
 		return nil, err

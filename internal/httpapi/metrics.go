@@ -21,7 +21,7 @@ const routeNone = "none"
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
-	inFlight prometheus.Gauge
+	inFlight *metric.InProgress
 
 	// known caches the functions that count requests: outcome -> func(seconds float64, traceID string). Without it,
 	// each request would look up its series by their labels, which costs a hash and a lock.
@@ -43,7 +43,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		duration: metric.HistogramVec(reg, "quotasvc_http_request_duration_seconds",
 			"Time from the end of the request header to the end of the answer.",
 			prometheus.ExponentialBuckets(250e-6, 2, 17), "route", "method"),
-		inFlight: metric.Gauge(reg, "quotasvc_http_in_flight_requests", "Requests in progress."),
+		inFlight: metric.NewInProgress(reg, "quotasvc_http", "Requests"),
 	}
 }
 

@@ -44,8 +44,7 @@ func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 		ctx := newDeadline(c.Request().Context(), rc.started.Add(s.cfg.RequestTimeout))
 		defer ctx.end()
 		rc.ctx = ctx
-		s.metrics.inFlight.Inc()
-		defer s.metrics.inFlight.Dec()
+		defer s.metrics.inFlight.Begin(rc.started).End()
 
 		whole := s.answer(rc, next)
 		s.observe(rc, s.now().Sub(rc.started))

@@ -74,7 +74,13 @@ type trial struct {
 func newTrial(t *testing.T, databaseURL, redisURL string) *trial {
 	t.Helper()
 	env := using(testenv.AsService(databaseURL), redisURL, "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s")
-	tr := &trial{t: t, in: serve(t, env), env: env, answersEach: answersEach}
+	return trialOf(t, serve(t, env), env)
+}
+
+// trialOf returns a trial of an instance, and makes a tenant and a limit.
+func trialOf(t *testing.T, in *instance, env []string) *trial {
+	t.Helper()
+	tr := &trial{t: t, in: in, env: env, answersEach: answersEach}
 	tr.in.setUp(t, 1_000_000)
 	tr.in.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "100000/s", "burst": 100000})
 	return tr

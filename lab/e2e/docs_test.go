@@ -92,6 +92,7 @@ func TestDegradation_Table_EveryFaultHasTests(t *testing.T) {
 		"PostgreSQL slow", "PostgreSQL paused", "PostgreSQL down", "PostgreSQL out of connections", "PostgreSQL's disk full", "PostgreSQL read-only",
 		"PostgreSQL fails over", "the synchronous standby away", "Redis slow", "Redis paused", "Redis down", "Redis flushed", "Redis failed over", "Redis full", "an instance paused", "an instance killed", "PostgreSQL's clock steps",
 		"an instance's clock steps", "Redis's clock steps", "the network to PostgreSQL cut", "the network to Redis cut", "the network to PostgreSQL slow",
-		"the network to Redis slow", "PostgreSQL and Redis down",
+		"the network to Redis slow", "PostgreSQL and Redis down", "the log is not read, or its reader is gone",
+		"a client, a scrape, a receiver of webhooks or a collector of traces that does not read",
 	)
 }

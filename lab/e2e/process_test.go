@@ -71,13 +71,24 @@ func launch(t testing.TB, env []string, args ...string) *process {
 // launchBy starts a process like launch, with the program at path.
 func launchBy(t testing.TB, path string, env []string, args ...string) *process {
 	t.Helper()
+	return launchInto(t, nil, path, env, args...)
+}
+
+// launchInto starts a process like launchBy. If output is not nil, the process inherits it as standard output and
+// standard error.
+func launchInto(t testing.TB, output *os.File, path string, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, ended: make(chan struct{}), lines: make(chan string, 256)}
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Env = append(withoutSettings(os.Environ()), "QUOTASVC_DRAIN_DELAY=0s") // nobody waits for a load balancer to notice
 	p.cmd.Env = append(p.cmd.Env, env...)
-	p.cmd.Stderr = &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal goes to the test only
-	out := testenv.Must(t).Get(p.cmd.StdoutPipe())
+	var out io.Reader = strings.NewReader("")
+	if p.cmd.Stderr = &p.stderr; output != nil {
+		p.cmd.Stdout, p.cmd.Stderr = output, output
+	} else {
+		out = testenv.Must(t).Get(p.cmd.StdoutPipe())
+	}
 	require.NoError(t, p.cmd.Start())
 	go p.follow(out)
 	t.Cleanup(func() {

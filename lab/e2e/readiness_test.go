@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -139,8 +140,14 @@ func serveAway(t testing.TB, env []string) *instance {
 // serveAt starts an instance on these addresses and returns when the ops listener answers.
 func serveAt(t testing.TB, env []string, api, ops string) *instance {
 	t.Helper()
+	return serveInto(t, nil, env, api, ops)
+}
+
+// serveInto starts an instance like serveAt. If output is not nil, all output of the instance goes there.
+func serveInto(t testing.TB, output *os.File, env []string, api, ops string) *instance {
+	t.Helper()
 	in := &instance{
-		process: launch(t, env, "serve", "--listen", api, "--ops-listen", ops),
+		process: launchInto(t, output, quotasvc(t), env, "serve", "--listen", api, "--ops-listen", ops),
 		api:     "http://" + api, ops: "http://" + ops, http: &http.Client{Timeout: testenv.Patience},
 	}
 	t.Cleanup(in.http.CloseIdleConnections)

@@ -49,7 +49,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 	md, _ := metadata.FromIncomingContext(ctx)
 	c := &call{server: s, started: time.Now(), requestID: requestID(md), peer: peerOf(ctx)}
 	ctx = c.begin(ctx, md)
-	s.metrics.inFlight.Inc()
+	defer s.metrics.inFlight.Begin(c.started).End()
 	defer func() {
 		if cause := recover(); cause != nil {
 			out, err = nil, fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
@@ -61,7 +61,6 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 		default:
 			c.cause, err = err, statusOf(err).Err()
 		}
-		s.metrics.inFlight.Dec()
 		c.observe(ctx, out, status.Code(err))
 	}()
 	if err := c.enter(ctx, md); err != nil {

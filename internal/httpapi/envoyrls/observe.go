@@ -26,7 +26,7 @@ const overLimit = "OverLimit"
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration prometheus.Histogram
-	inFlight prometheus.Gauge
+	inFlight *metric.InProgress
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -37,8 +37,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		duration: metric.Histogram(reg, "quotasvc_envoy_rls_request_duration_seconds",
 			"Time from the message of a request to its answer.",
 			prometheus.ExponentialBuckets(250e-6, 2, 17)), // the same buckets as for requests of the REST API
-		inFlight: metric.Gauge(reg, "quotasvc_envoy_rls_in_flight_requests",
-			"Requests of Envoy's rate limit filter in progress."),
+		inFlight: metric.NewInProgress(reg, "quotasvc_envoy_rls", "Requests of Envoy's rate limit filter"),
 	}
 	for _, code := range []string{codes.OK.String(), overLimit} {
 		m.requests.WithLabelValues(code)

@@ -3,6 +3,7 @@ package envoyrls
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
@@ -83,6 +85,12 @@ type Server struct {
 
 	streams  atomic.Int64
 	stopping atomic.Bool
+}
+
+// SetLogger sets the logger of gRPC for this process. It must be called before New. Without it, gRPC writes its errors to
+// standard error, and requests wait until somebody reads them.
+func SetLogger(log *slog.Logger) {
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()))
 }
 
 // New returns a server that does not listen yet. It panics if cfg.Metrics already has metrics with the same names.

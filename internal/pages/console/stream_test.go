@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -148,4 +150,51 @@ func TestWrite_LinesOfAnEvent(t *testing.T) {
 	require.NoError(t, write(http.NewResponseController(w), w, event{"now", "<p>1</p>\r\n\n<b>x</b>"}))
 	want := "retry: 2000\nevent: now\ndata: <p>1</p>\ndata: \ndata: <b>x</b>\n\n"
 	assert.True(t, w.Body.String() == want, "%q, want %q", w.Body, want)
+}
+
+// oneConn is a listener with one connection.
+type oneConn struct {
+	conn chan net.Conn
+	end  chan struct{}
+}
+
+func (l oneConn) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.end:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l oneConn) Close() error   { return nil }
+func (l oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A browser that reads nothing loses its stream, and others can take its place.
+func TestStream_BrowserDoesNotRead_Ends(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStreams()
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			large := event{"now", strings.Repeat("x", 1<<20)}
+			s.send(w, r, "a", func(context.Context) (event, bool) { return large, false })
+		}), ReadHeaderTimeout: time.Second}
+		l := oneConn{make(chan net.Conn, 1), make(chan struct{})}
+		browser, ours := net.Pipe()
+		defer browser.Close()
+		l.conn <- ours
+		go func() { _ = server.Serve(l) }()
+		defer close(l.end)
+		_, err := io.WriteString(browser, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		time.Sleep(streamWrite - time.Second)
+		open := func() int {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.all
+		}
+		assert.Equal(t, 1, open(), "it may read slowly")
+		time.Sleep(2 * time.Second)
+		assert.Zero(t, open())
+	})
 }

@@ -29,6 +29,10 @@ type Config struct {
 
 	// Log gets a line when the log level is changed. Required.
 	Log *slog.Logger
+
+	// LogStalled reports whether lines of the log are not written, because nobody reads them or because writing fails.
+	// It must not block. Required.
+	LogStalled func() bool
 }
 
 // Service is the state of a started service that the endpoints show.
@@ -64,6 +68,8 @@ func New(cfg Config) *Endpoints {
 	e.Waiting("its parts")
 	metric.Flag(cfg.Metrics, "quotasvc_ready", "Whether the instance is ready, as /readyz says: 1, else 0.",
 		func() bool { return e.readiness(false).Ready })
+	metric.Flag(cfg.Metrics, "quotasvc_log_stalled", "Whether lines of the log are not written, because nobody reads them or writing fails: 1, else 0.",
+		cfg.LogStalled)
 	e.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	e.mux.HandleFunc("GET /readyz", e.readyz)
 	e.mux.HandleFunc("GET /log-level", e.getLevel)

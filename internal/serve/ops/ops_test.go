@@ -24,7 +24,7 @@ func newEndpoints(change ...func(*Config)) (*Endpoints, *bytes.Buffer) {
 	log, level := &bytes.Buffer{}, &slog.LevelVar{}
 	cfg := Config{
 		Metrics: prometheus.NewRegistry(), Stopping: func() bool { return false }, Level: level,
-		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})),
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})), LogStalled: func() bool { return false },
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -47,7 +47,7 @@ func TestReadyz_CountsInstances(t *testing.T) {
 	for _, r := range []ReplicaCount{{Live: 2, DividedBy: 3}, {Live: 1, DividedBy: 8}} {
 		e, _ := newEndpoints()
 		e.Show(Service{Metrics: prometheus.NewRegistry(), Replicas: func() ReplicaCount { return r }})
-		want := fmt.Sprintf(`{"ready":true,"checks":{},"replicas":{"live":%d,"divided_by":%d}}`, r.Live, r.DividedBy)
+		want := fmt.Sprintf(`{"ready":true,"checks":{},"log":"ok","replicas":{"live":%d,"divided_by":%d}}`, r.Live, r.DividedBy)
 		assert.Equal(t, want, ask(t, e, "GET", "/readyz", "", 200))
 	}
 }
@@ -63,10 +63,24 @@ func TestReadyz_Warning_ShownAndStrictFails(t *testing.T) {
 		}
 		return nil
 	}}}})
-	assert.Equal(t, `{"ready":true,"checks":{}}`, ask(t, e, "GET", "/readyz?strict=1", "", 200))
+	assert.Equal(t, `{"ready":true,"checks":{},"log":"ok"}`, ask(t, e, "GET", "/readyz?strict=1", "", 200))
 	wrong.Store(true)
-	assert.Equal(t, `{"ready":true,"checks":{},"warnings":{"redis_eviction":"it may evict keys"}}`, ask(t, e, "GET", "/readyz", "", 200))
+	assert.Equal(t, `{"ready":true,"checks":{},"warnings":{"redis_eviction":"it may evict keys"},"log":"ok"}`, ask(t, e, "GET", "/readyz", "", 200))
 	ask(t, e, "GET", "/readyz?strict=1", "", 503)
+}
+
+// A log that nobody reads does not change readiness: requests do not wait for it.
+func TestReadyz_LogStalled_ShownAndReady(t *testing.T) {
+	t.Parallel()
+	var stalled atomic.Bool
+	e, _ := newEndpoints(func(cfg *Config) { cfg.LogStalled = stalled.Load })
+	stalled.Store(true)
+	assert.Equal(t, `{"ready":false,"checks":{"start":"waiting for its parts"},"log":"stalled"}`, ask(t, e, "GET", "/readyz", "", 503))
+	e.Show(Service{Metrics: prometheus.NewRegistry()})
+	assert.Equal(t, `{"ready":true,"checks":{},"log":"stalled"}`, ask(t, e, "GET", "/readyz?strict=1", "", 200))
+	assert.Contains(t, ask(t, e, "GET", "/metrics", "", 200), "quotasvc_log_stalled 1\n")
+	stalled.Store(false)
+	assert.Contains(t, ask(t, e, "GET", "/metrics", "", 200), "quotasvc_log_stalled 0\n")
 }
 
 func TestReadyz_NamesWhatIsMissing(t *testing.T) {
@@ -81,18 +95,18 @@ func TestReadyz_NamesWhatIsMissing(t *testing.T) {
 		assert.Contains(t, ask(t, e, "GET", "/metrics", "", 200), metric)
 	}
 	e.Waiting("PostgreSQL: it sleeps")
-	expect(503, `{"ready":false,"checks":{"start":"waiting for PostgreSQL: it sleeps"}}`)
+	expect(503, `{"ready":false,"checks":{"start":"waiting for PostgreSQL: it sleeps"},"log":"ok"}`)
 	e.Show(Service{Metrics: prometheus.NewRegistry(), Conditions: []Condition{{Name: "catalogue", Check: func() error {
 		if behind.Load() {
 			return errors.New("not loaded yet")
 		}
 		return nil
 	}}}})
-	expect(200, `{"ready":true,"checks":{"catalogue":"ok"}}`)
+	expect(200, `{"ready":true,"checks":{"catalogue":"ok"},"log":"ok"}`)
 	behind.Store(true)
-	expect(503, `{"ready":false,"checks":{"catalogue":"not loaded yet"}}`)
+	expect(503, `{"ready":false,"checks":{"catalogue":"not loaded yet"},"log":"ok"}`)
 	stopping.Store(true)
-	expect(503, `{"ready":false,"checks":{"shutdown":"shutting down"}}`)
+	expect(503, `{"ready":false,"checks":{"shutdown":"shutting down"},"log":"ok"}`)
 }
 
 // For any number of requests to /readyz, the backend gets one check at a time, and no request waits for the check.
@@ -126,7 +140,7 @@ func TestBackend_Hangs_AskedOnceAtATime(t *testing.T) {
 		hangs.Store(true)
 		time.Sleep(3 * time.Second)
 		began := time.Now()
-		expect(200, "/readyz", `{"ready":true,"checks":{},"backends":{"postgresql":"no answer"}}`)
+		expect(200, "/readyz", `{"ready":true,"checks":{},"backends":{"postgresql":"no answer"},"log":"ok"}`)
 		expect(503, "/readyz?strict=1", `"ready":false`)
 		expect(200, "/metrics", "quotasvc_postgresql_up 0\n")
 		assert.Zero(t, time.Since(began), "/readyz waited")

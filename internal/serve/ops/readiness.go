@@ -30,6 +30,8 @@ type readiness struct {
 	Checks   map[string]string `json:"checks"`             // ok, or the reason
 	Backends map[string]string `json:"backends,omitempty"` // ok, or the error; counts only for strict readiness
 	Warnings map[string]string `json:"warnings,omitempty"` // problems to solve; count only for strict readiness
+	// Log is ok or stalled. It does not affect readiness, because requests do not wait for the log.
+	Log string `json:"log"`
 	// Replicas does not affect readiness, because one instance alone can serve. If it did, all instances would become
 	// unready together.
 	Replicas *ReplicaCount `json:"replicas,omitempty"`
@@ -51,7 +53,10 @@ func (e *Endpoints) readyz(w http.ResponseWriter, r *http.Request) {
 
 // readiness returns the current state. For strict readiness all backends must answer and there must be no warnings.
 func (e *Endpoints) readiness(strict bool) readiness {
-	answer, s := readiness{Ready: true, Checks: map[string]string{}}, e.service.Load()
+	answer, s := readiness{Ready: true, Checks: map[string]string{}, Log: "ok"}, e.service.Load()
+	if e.cfg.LogStalled() {
+		answer.Log = "stalled"
+	}
 	if e.cfg.Stopping() { // the other checks do not matter any more
 		answer.fail("shutdown", "shutting down")
 		return answer

@@ -14,7 +14,7 @@
 //     of OpenTelemetry.
 //  2. Spans contain no keys and no arguments of statements.
 //  3. If the endpoint does not accept spans, at most 2,048 spans wait in memory. Further spans are dropped. No
-//     request waits for the export.
+//     request waits for the export. A stop waits a second for it.
 //
 // # Clock, concurrency, failure
 //

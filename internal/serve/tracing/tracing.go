@@ -3,6 +3,7 @@ package tracing
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -20,6 +22,9 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 )
+
+// stopTimeout bounds the export of the last spans. A collector that hangs must not delay a stop.
+const stopTimeout = time.Second
 
 // scope is the instrumentation scope of the service's spans.
 const scope = "github.com/quotasvc/quotasvc"
@@ -47,12 +52,13 @@ func Wanted() bool {
 
 // Start returns a Tracing that is configured by the OTEL_* variables, or nil if they do not configure tracing. It
 // supports the variables of the OpenTelemetry specification for exporter, endpoint, protocol, headers, sampler and
-// attributes. It fails for an unknown exporter. It does not check whether the endpoint answers.
-func Start(ctx context.Context, version string, log *slog.Logger) (*Tracing, error) {
+// attributes. It fails for an unknown exporter. It does not check whether the endpoint answers. The exporter console
+// writes to out.
+func Start(ctx context.Context, version string, log *slog.Logger, out io.Writer) (*Tracing, error) {
 	if !Wanted() {
 		return nil, nil
 	}
-	exporter, err := newExporter(ctx)
+	exporter, err := newExporter(ctx, out)
 	if err != nil {
 		return nil, fmt.Errorf("tracing by OTEL_* variables: %w", err)
 	}
@@ -63,12 +69,13 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Tracing, err
 		return nil, fmt.Errorf("tracing by OTEL_* variables: %w", err)
 	}
 	otel.SetErrorHandler(newQuiet(log))
+	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 	return New(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about)), nil
 }
 
 // newExporter returns the exporter that OTEL_TRACES_EXPORTER names: otlp (over HTTP) or console. There is no exporter
 // for gRPC, because every collector accepts OTLP over HTTP.
-func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+func newExporter(ctx context.Context, out io.Writer) (sdktrace.SpanExporter, error) {
 	switch name := os.Getenv("OTEL_TRACES_EXPORTER"); name {
 	case "", "otlp":
 		for _, setting := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
@@ -78,7 +85,7 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 		}
 		return otlptracehttp.New(ctx)
 	case "console":
-		return stdouttrace.New(stdouttrace.WithWriter(os.Stderr))
+		return stdouttrace.New(stdouttrace.WithWriter(out))
 	default:
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q; must be otlp, console or none", name)
 	}
@@ -92,15 +99,17 @@ func New(options ...sdktrace.TracerProviderOption) *Tracing {
 	}
 }
 
-// Stop exports the spans that are still in memory, and ends the export.
-func (t *Tracing) Stop(ctx context.Context) error {
+// Stop exports the spans that are still in memory, and ends the export. If that takes longer than stopTimeout, the
+// spans are lost. The error handler of OpenTelemetry gets the reason.
+func (t *Tracing) Stop(ctx context.Context) {
 	if t == nil {
-		return nil
+		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
-		return fmt.Errorf("export the last spans: %w", err)
+		otel.Handle(fmt.Errorf("export the last spans: %w", err))
 	}
-	return nil
 }
 
 // Tracer returns the tracer for the lanes. It returns nil if t is nil.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -252,5 +253,43 @@ func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 		if took := time.Since(began); took < 5*time.Second || took > 6*time.Second { // docs/operations.md says 5 s
 			t.Errorf("closed after %s", took)
 		}
+	})
+}
+
+// A scrape whose client does not read must not keep one of the connections of operators.
+func TestOps_ClientDoesNotRead_CutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		s, _ := startInBubble(t, func(http.ResponseWriter, *http.Request) {}, func(cfg *Config) {
+			cfg.Ops = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, err := io.WriteString(w, strings.Repeat("x", 1<<20))
+				ended <- err
+			})
+		})
+		scrape, err := s.client.Get("http://ops")
+		require.NoError(t, err)
+		defer scrape.Body.Close()
+		time.Sleep(readTimeout + writeTimeout - time.Second)
+		assert.Empty(t, ended, "it may read slowly")
+		time.Sleep(2 * time.Second)
+		require.Len(t, ended, 1, "the handler waits for the client")
+		assert.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
+	})
+}
+
+// A scrape in progress must not use up the time of a shutdown.
+func TestShutdown_OpsClientDoesNotRead_NotAwaited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startInBubble(t, func(http.ResponseWriter, *http.Request) {}, func(cfg *Config) {
+			cfg.Ops = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 1<<20)) })
+		})
+		scrape, err := s.client.Get("http://ops")
+		require.NoError(t, err)
+		defer scrape.Body.Close()
+		began := time.Now()
+		assert.NoError(t, s.server.Shutdown(t.Context()))
+		assert.LessOrEqual(t, time.Since(began), opsGrace+time.Second)
 	})
 }

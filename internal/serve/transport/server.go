@@ -36,6 +36,9 @@ const (
 	// service reserves file descriptors for these connections.
 	opsConnectionsMax = 64
 
+	// opsGrace is how long a shutdown waits for answers to operators, such as a scrape whose client does not read.
+	opsGrace = time.Second
+
 	// bodyGrace is how long a connection that is about to be closed still accepts the rest of a request body. So a
 	// client that reads the answer only after it has sent the whole body gets the answer. A slow client cannot keep
 	// the connection.
@@ -112,7 +115,8 @@ func New(cfg Config) *Server {
 	}
 	s.api = newServer(&cfg)
 	s.api.WriteTimeout = readTimeout + cfg.RequestTimeout + writeTimeout
-	s.ops = newServer(&cfg) // without WriteTimeout, because a request determines how long its profile takes
+	s.ops = newServer(&cfg)
+	s.ops.WriteTimeout = readTimeout + writeTimeout // net/http/pprof adds the time that the request of a profile names
 	s.ops.Handler = cfg.Ops
 	return s
 }
@@ -268,7 +272,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = errors.Join(fmt.Errorf("finish requests: %w", err), s.api.Close())
 	}
 	err = errors.Join(err, part.Wait())
-	if closed := s.ops.Shutdown(ctx); closed != nil {
+	last, cancel := context.WithTimeout(ctx, opsGrace)
+	defer cancel()
+	if closed := s.ops.Shutdown(last); closed != nil {
 		err = errors.Join(err, s.ops.Close())
 	}
 	return errors.Join(err, s.serving.Wait())
