@@ -75,7 +75,7 @@ func execute(args []string) int {
 	lines := c.Log.handler(os.Stderr, level)
 	defer lines.endAll()
 	log := slog.New(lines)
-	command.Bind(level, lines, commands.Terminal())
+	command.Bind(level, lines, commands.Terminal(), parser)
 	command.Bind(hangups())
 	warnCommandLine(command, log)
 	redisstore.SetLogger(redisLog{log})

@@ -306,8 +306,9 @@ func readMessage(from io.Reader, first bool) (kind byte, message []byte, err err
 	if !first {
 		kind = header[0]
 	}
-	length := int(binary.BigEndian.Uint32(header[len(header)-4:]))
-	message = append(header, make([]byte, length-4)...)
+	length := int(binary.BigEndian.Uint32(header[len(header)-4:])) - 4
+	message = make([]byte, len(header)+length)
+	copy(message, header)
 	_, err = io.ReadFull(from, message[len(header):])
 	return kind, message, err
 }
