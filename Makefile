@@ -105,7 +105,7 @@ rolling: servers test-tools ## measure: Restart three instances in turn behind H
 	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./lab/e2e
 
 .PHONY: kills
-kills: servers ## measure: Kill migrations and commands at each of their statements, and run them again: about 10 minutes
+kills: servers ## measure: Kill migrations and commands at each of their statements, and run them again: about 15 minutes
 	QUOTASVC_TEST_KILLS=1 go test -v -count=1 -timeout $(TEST_TIMEOUT) -run 'KilledAt(Each|A)Statement' ./lab/e2e
 
 .PHONY: large
