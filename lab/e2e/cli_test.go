@@ -115,11 +115,18 @@ func TestServe_PortalURLMissing_WarnsUnlessLoopback(t *testing.T) {
 		listen, portal string
 		warns          bool
 	}{
-		{"127.0.0.1:8080", "", false}, {"[::1]:8080", "", false}, {"localhost:8080", "", false},
-		{":8080", "", true}, {"0.0.0.0:8080", "", true}, {"10.0.0.1:8080", "", true}, {":8080", "https://quota.example.com", false},
+		{"127.0.0.1:8080", "", false},
+		{"[::1]:8080", "", false},
+		{"localhost:8080", "", false},
+		{":8080", "", true},
+		{"0.0.0.0:8080", "", true},
+		{"10.0.0.1:8080", "", true},
+		{":8080", "https://quota.example.com", false},
 	} {
-		status, _, stderr := tool(t, []string{"QUOTASVC_DATABASE_URL=postgres://127.0.0.1/db", "QUOTASVC_ADMIN_KEY=" + testKey,
-			"QUOTASVC_LISTEN=" + c.listen, "QUOTASVC_PORTAL_URL=" + c.portal}, "serve", "--validate")
+		status, _, stderr := tool(t, []string{
+			"QUOTASVC_DATABASE_URL=postgres://127.0.0.1/db", "QUOTASVC_ADMIN_KEY=" + testKey,
+			"QUOTASVC_LISTEN=" + c.listen, "QUOTASVC_PORTAL_URL=" + c.portal,
+		}, "serve", "--validate")
 		assert.True(t, status == 0 && strings.Contains(stderr, "QUOTASVC_PORTAL_URL") == c.warns, "%+v: ended with %d: %s", c, status, stderr)
 	}
 }

@@ -225,8 +225,10 @@ func TestCommands_KilledAtAStatement_NextRunEndsTheWork(t *testing.T) {
 		{[]string{"roll", "--clock-skew-max", skew}, func() bool { return true }},
 		{[]string{"seal", "--out", sealed}, oneOf("SELECT count(*) FROM seals", 1)},
 		{[]string{"archive", "--before", border, "--to", archived}, oneOf(archives, 1)},
-		{[]string{"apply", "--clock-skew-max", skew, "-f", write(t, "catalog.yaml", catalogue.String())},
-			oneOf("SELECT count(*) FROM meters WHERE meter ~ '^m'", meters)},
+		{
+			[]string{"apply", "--clock-skew-max", skew, "-f", write(t, "catalog.yaml", catalogue.String())},
+			oneOf("SELECT count(*) FROM meters WHERE meter ~ '^m'", meters),
+		},
 		{[]string{"keys", "rotate", key.ID, "--overlap", "1h", "--json"}, func() bool {
 			return number("SELECT count(*) FROM key_secrets") == 1+number(rotations)
 		}},
