@@ -104,6 +104,10 @@ soak: servers ## measure: Run random programs for about two hours (SOAK_STEPS, S
 rolling: servers test-tools ## measure: Restart three instances in turn behind HAProxy and nginx under load, ROLLING (30000) requests each: about 3 minutes
 	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./lab/e2e
 
+.PHONY: kills
+kills: servers ## measure: Kill migrations and commands at each of their statements, and run them again: about 15 minutes
+	QUOTASVC_TEST_KILLS=1 go test -v -count=1 -timeout $(TEST_TIMEOUT) -run 'KilledAt(Each|A)Statement' ./lab/e2e
+
 .PHONY: large
 large: servers ## measure: Measure a catalogue of LARGE (20000) limits and five times as many overrides: a PUT, checks beside changes, leases, memory: some minutes
 	QUOTASVC_TEST_LARGE=$(or $(LARGE),20000) go test -v -count=1 -run '^TestLarge_Catalogue' ./internal/gate

@@ -19,7 +19,7 @@ DECLARE
     done   boolean := NOT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass('entries_default') AND relispartition);
 BEGIN
     SET lock_timeout = '100ms';
-    pages := CASE WHEN done THEN 0 ELSE pg_relation_size('entries_default') / current_setting('block_size')::bigint END;
+    pages := CASE WHEN done THEN 0 ELSE pg_relation_size(to_regclass('entries_default')) / current_setting('block_size')::bigint END;
     WHILE page < pages LOOP
         FOR mon IN EXECUTE 'SELECT DISTINCT month FROM entries_default WHERE ctid >= $1 AND ctid < $2'
             USING format('(%s,0)', page)::tid, format('(%s,0)', page + step)::tid
@@ -105,10 +105,12 @@ CREATE TABLE IF NOT EXISTS archives (
 -- +goose Down
 DROP TABLE IF EXISTS archives;
 DROP TABLE IF EXISTS database_identity;
-DROP VIEW IF EXISTS entries_default;
 -- +goose StatementBegin
 DO $$
 BEGIN
+    IF EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass('entries_default') AND relkind = 'v') THEN -- else an earlier run has come this far
+        DROP VIEW entries_default;
+    END IF;
     IF to_regclass('entries_default') IS NULL THEN
         CREATE TABLE entries_default (LIKE entries INCLUDING ALL);
         ALTER TABLE entries ATTACH PARTITION entries_default DEFAULT;

@@ -72,12 +72,16 @@ func (c *serviceConfig) consoleConnections(room int) int {
 	return min(consoleConnectionsMax, room/4)
 }
 
-// certificates reads the TLS certificate of the API. It returns nil if the API uses plain HTTP.
+// certificates reads the TLS certificate of the API. It returns nil if the API uses plain HTTP, and a *configError if
+// a file cannot be used.
 func (c *serviceConfig) certificates(log *slog.Logger) (*transport.Certificates, error) {
 	if c.TLSCertFile == "" {
 		return nil, nil //nolint:nilnil // without files there are no certificates
 	}
-	return transport.LoadCertificates(transport.CertificateFiles{Cert: c.TLSCertFile, Key: c.TLSKeyFile, ClientCA: c.TLSClientCAFile}, log)
+	loaded, err := transport.LoadCertificates(transport.CertificateFiles{Cert: c.TLSCertFile, Key: c.TLSKeyFile, ClientCA: c.TLSClientCAFile}, log)
+	var check checker
+	check.require(err == nil, settingName("tls-cert-file"), "%v", err)
+	return loaded, check.err()
 }
 
 // addresses returns the URLs of the listeners. rls is nil if the rate limit service is off.

@@ -16,6 +16,8 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate/provision"
 	"github.com/quotasvc/quotasvc/internal/lab/demo"
@@ -54,7 +56,8 @@ var demoCatalog []byte
 var devText string
 
 // Run serves until ctx ends, or until the private PostgreSQL or Redis ends.
-func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, lines *flood) (err error) {
+func (c *devCmd) Run(ctx context.Context, program *kong.Kong, log *slog.Logger, level *slog.LevelVar, lines *flood) (err error) {
+	warnUnknown(program.Model, log)
 	cfg := serviceConfig{
 		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, DefaultPlanRate: provision.DefaultPerSecond, LedgerLanes: 2, CheckReads: 8, Readers: 8, TenantsInMemory: 50_000, CacheFresh: 30 * time.Second, RejectionsHigh: 100,
 		clockConfig: c.clockConfig, StartTimeout: stackStop, Pprof: true, testClock: true,

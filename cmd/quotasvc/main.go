@@ -81,7 +81,7 @@ func execute(args []string) int {
 	command.BindTo(ctx, (*context.Context)(nil))
 	log := slog.New(lines)
 	slog.SetDefault(log) //nolint:forbidigo // for libraries that write to package log: they must not wait for its reader
-	command.Bind(level, lines, commands.Terminal())
+	command.Bind(level, lines, commands.Terminal(), parser)
 	command.Bind(hangups())
 	warnCommandLine(command, log)
 	redisstore.SetLogger(redisLog{log})

@@ -202,7 +202,8 @@ func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when s
 }
 
 // makePartitions creates the journal's partitions for the coming months, and the partitions of denials for the coming
-// weeks. It drops old partitions of denials. It also creates indexes that partitions lack.
+// weeks. It drops old partitions. It also creates indexes that partitions lack. If it cannot do one of these, it goes on
+// with the others.
 func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -214,13 +215,12 @@ func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) e
 	if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
 		return err
 	}
-	if err := j.MakeAhead(ctx, conn, journal.MonthOf(now)); err != nil {
-		return err
+	err = errors.Join(j.MakeAhead(ctx, conn, journal.MonthOf(now)), denial.Maintain(ctx, conn, now, log), j.BuildIndexes(ctx, conn))
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "55P03" {
+		return fmt.Errorf("%w\nAnother session uses these tables, such as a dump or a report. The other partitions were not left out. "+
+			"Run `quotasvc migrate partitions` again when that session has ended", err)
 	}
-	if err := denial.Maintain(ctx, conn, now, log); err != nil {
-		return err
-	}
-	return j.BuildIndexes(ctx, conn)
+	return err
 }
 
 // errSchemaBehind is the error for a schema that lacks steps. The service must not start on such a schema.

@@ -20,7 +20,7 @@ import (
 func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, before func(context.Context) error, ready func(addresses)) error {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.lines.queue.dropped)
-	cfg.warnPlainText(log)
+	cfg.warn(log)
 	secrets := newRotation(cfg, log)
 	certificates, err := cfg.certificates(log)
 	if err != nil {

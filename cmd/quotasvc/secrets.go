@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -153,6 +154,15 @@ func (r *rotation) followRedis(before, now string) error {
 		r.needsNewStart = append(r.needsNewStart, settingName("redis-url"))
 	}
 	return err
+}
+
+// warn logs a warning for each setting that is allowed and unsafe.
+func (c *serviceConfig) warn(log *slog.Logger) {
+	c.warnPlainText(log)
+	if host, _, _ := net.SplitHostPort(c.Listen); c.PortalURL == "" && !isLoopback(host) {
+		log.Warn("links to a tenant's page begin with the Host header of the request that makes them: if a proxy passes on that of strangers, they get the link",
+			"remedy", "set "+settingName("portal-url"))
+	}
 }
 
 // warnPlainText logs a warning for each backend that is on another host and is used without TLS. Passwords and balances

@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/alecthomas/kong"
 )
 
 // serveCmd is the command that runs the service.
@@ -18,14 +20,17 @@ type serveCmd struct {
 	Validate bool `help:"Check the configuration and exit."`
 }
 
-// Run serves requests until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, lines *flood, hangups chan os.Signal) error {
+// Run serves requests until ctx ends. With --validate it only reports what is wrong with the settings.
+func (c *serveCmd) Run(ctx context.Context, program *kong.Kong, log *slog.Logger, level *slog.LevelVar, lines *flood, hangups chan os.Signal) error {
 	c.level, c.lines, c.hangups = level, lines, hangups
+	warnUnknown(program.Model, log)
 	if err := c.serviceConfig.validate(); err != nil {
 		return err
 	}
 	if c.Validate {
-		return nil
+		c.warn(log)
+		_, err := c.certificates(log)
+		return err
 	}
 	lst, err := listen(ctx, &c.serviceConfig)
 	if err != nil {

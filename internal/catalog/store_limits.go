@@ -109,13 +109,21 @@ type Reset struct {
 	IP      string `json:"ip,omitempty"`
 }
 
-// AnnounceReset announces to all instances that a bucket was reset, and records it in the audit log.
-func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
-	return s.write(ctx, "announce a reset", pgstore.Options{}, func(ctx context.Context, tx *txn) error {
-		tx.writing.Announce(kindReset, r.Bucket)
+// RecordReset records in the audit log that a bucket is reset. It must succeed before the bucket is reset, because no
+// change may be without its line.
+func (s *Store) RecordReset(ctx context.Context, r Reset) error {
+	return s.write(ctx, "record a reset", pgstore.Options{}, func(ctx context.Context, tx *txn) error {
 		tx.lines = append(tx.lines, auditlog.Line{
 			Actor: auditlog.From(ctx), Action: "limit.reset", Object: auditlog.Object{Kind: kindLimit, ID: r.Rule, Tenant: r.Tenant}, After: &r,
 		})
+		return nil
+	})
+}
+
+// AnnounceReset announces to all instances that a bucket was reset.
+func (s *Store) AnnounceReset(ctx context.Context, bucket string) error {
+	return s.write(ctx, "announce a reset", pgstore.Options{}, func(_ context.Context, tx *txn) error {
+		tx.writing.Announce(kindReset, bucket)
 		return nil
 	})
 }

@@ -119,10 +119,11 @@ func (tx *txn) patchTenant(ctx context.Context, before *lockedTenant, p *TenantP
 	}
 	change = p.change()
 	change.Before = before.Tenant
-	did := effect{}
-	if change.After, did, err = tx.changeTenant(ctx, before, t, p.timing()); err != nil {
+	after, did, err := tx.changeTenant(ctx, before, t, p.timing())
+	if err != nil {
 		return change, err
 	}
+	change.After = after
 	if did.now { // also a change that was to wait, if there was nothing to wait for
 		change.Apply = applyNow
 	}

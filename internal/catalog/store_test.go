@@ -234,7 +234,8 @@ func TestPutTenant_OnlyTermsHaveHistory(t *testing.T) {
 	require.Equal(t, want, termsOf(t, s, "x"), "neither status nor metadata are terms")
 
 	for i, change := range []TenantPatch{
-		{Plan: new("pro"), Apply: applyNow}, {Timezone: new("Europe/Berlin"), Apply: applyNow},
+		{Plan: new("pro"), Apply: applyNow},
+		{Timezone: new("Europe/Berlin"), Apply: applyNow},
 		{Anchor: new(time.Date(2026, 1, 31, 0, 0, 0, 123456789, time.UTC)), Apply: applyNow},
 	} {
 		tenant = patch(t, s, "x", change)

@@ -20,7 +20,8 @@ type BucketRequest struct {
 }
 
 // ResetLimit deletes the state of a bucket, and announces the reset to all instances. The state of a concurrency rule
-// is its leases. existed reports whether the bucket had a state. Errors are *errcode.Error; a retry is safe.
+// is its leases. existed reports whether the bucket had a state. The line in the audit log is written first. If it
+// cannot be written, nothing is reset. Errors are *errcode.Error; a retry is safe, and writes another line.
 func (g *Gate) ResetLimit(ctx context.Context, req BucketRequest) (existed bool, err error) {
 	return withNewest(ctx, g, func() (bool, error) { return g.resetLimit(ctx, &req) })
 }
@@ -34,14 +35,17 @@ func (g *Gate) resetLimit(ctx context.Context, req *BucketRequest) (existed bool
 	if err != nil {
 		return false, limiterError(err)
 	}
+	line := catalog.Reset{Bucket: name, Rule: req.Rule, Tenant: req.Tenant, Subject: req.Subject, Route: req.Route}
+	if req.IP.IsValid() {
+		line.IP = req.IP.String()
+	}
+	if err := g.tenants.catalog.RecordReset(ctx, line); err != nil {
+		return false, unavailable("the bucket was not reset, because the audit log could not be written; a retry is safe", err)
+	}
 	if existed, err = g.limiter.Reset(ctx, name); err != nil {
 		return false, unavailable("the bucket could not be reset; a retry is safe", err)
 	}
-	announced := catalog.Reset{Bucket: name, Rule: req.Rule, Tenant: req.Tenant, Subject: req.Subject, Route: req.Route}
-	if req.IP.IsValid() {
-		announced.IP = req.IP.String()
-	}
-	if err := g.tenants.catalog.AnnounceReset(ctx, announced); err != nil {
+	if err := g.tenants.catalog.AnnounceReset(ctx, name); err != nil {
 		return existed, unavailable("the bucket was reset, but other instances may still deny requests for a second; a retry is safe", err)
 	}
 	return existed, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 // TestConsume_RateLimited_OneDecision: an alert compares denials with decisions, so each request must count as one
@@ -207,6 +208,31 @@ func TestResetLimit_FillsOneBucket(t *testing.T) {
 	}
 	consume("after-u1", "u1").want(200)
 	consume("after-u2", "u2").problem(429, "rate_limited")
+}
+
+// A reset without its line in the audit log would be a change that nobody can see later.
+func TestResetLimit_AuditLogCannotBeWritten_NothingReset(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	s := newServiceOn(t, url).catalogue()
+	s.limitNamed("each", `{"per":["tenant"],"kind":"token_bucket","rate":"1/day"}`)
+	charge := func() int { return s.call("POST", "/v1/limits/charge", `{"tenant":"acme","rules":["each"]}`).status }
+	s.eventually("the bucket is empty", func() bool { return charge() == 429 })
+	lines := func() int {
+		return strings.Count(string(s.call("GET", "/v1/audit?action=limit.reset", "").want(200).body), `"action":"limit.reset"`)
+	}
+	reset := func() *answer { return s.call("POST", "/v1/limits/each/reset", `{"tenant":"acme"}`) }
+	db := testenv.Connect(t, url)
+	testenv.Exec(t, db, "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no space' USING ERRCODE = '53100'; END $$")
+	testenv.Exec(t, db, "CREATE TRIGGER no BEFORE INSERT ON audit FOR EACH STATEMENT EXECUTE FUNCTION no()")
+	p := reset().problem(503, "unavailable")
+	assert.Contains(t, p.Detail, "was not reset")
+	assert.Equal(t, 429, charge(), "after a reset that was refused")
+	testenv.Exec(t, db, "DROP TRIGGER no ON audit")
+	assert.Zero(t, lines(), "lines about a reset that was refused")
+	reset().want(200)
+	assert.Equal(t, 1, lines(), "lines")
+	assert.Equal(t, 200, charge(), "after the reset")
 }
 
 func (s *service) top(rule, query string) client.LimitTop {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,6 +57,115 @@ func TestServe_TrustedProxies_OnlyNamedOnes(t *testing.T) {
 		assert.True(t, (status == 0) == ok && (ok || strings.Contains(stderr, "--trusted-proxies")),
 			"%q: ended with %d: %s", list, status, stderr)
 	}
+}
+
+// A misspelt variable is named, and not its value, which may be secret. Variables of other commands, and those that
+// Kubernetes sets for a Service, are no mistakes.
+func TestServe_UnknownVariables_Named(t *testing.T) {
+	t.Parallel()
+	env := append(backends(t), "QUOTASVC_TRUSTED_PROXYS=10.9.8.7/32", "QUOTASVC_ADMIN_KEYFILE=/hunter2", "QUOTASVC_ROLL_EVERY=1h", "QUOTASVC_URL=http://h",
+		"QUOTASVC_SERVICE_HOST=10.0.0.1", "QUOTASVC_PORT=tcp://10.0.0.1:80", "QUOTASVC_PORT_80_TCP_ADDR=10.0.0.1", "QUOTASVC_OPS_SERVICE_PORT_HTTP=80", "QUOTASVC_NOTHING=")
+	in := serve(t, env)
+	in.stop()
+	status, _, validated := tool(t, env, "serve", "--validate")
+	assert.Zero(t, status, "status of --validate")
+	for what, log := range map[string]string{"serve": in.stderr.String(), "--validate": validated} {
+		assert.Contains(t, log, `"variables":["QUOTASVC_ADMIN_KEYFILE","QUOTASVC_TRUSTED_PROXYS"]`, what)
+		assert.NotContains(t, log, "hunter2", what)
+		assert.NotContains(t, log, "10.9.8.7", what)
+	}
+	_, _, validated = tool(t, env[:3], "serve", "--validate")
+	assert.NotContains(t, validated, "variables", "without unknown variables")
+}
+
+// --validate finds what serve would end with, and warns of what serve would warn of.
+func TestServe_Validate_ReadsCertificates(t *testing.T) {
+	t.Parallel()
+	authority, dir := testenv.NewAuthority(t), t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	authority.Issue(t, file("cert"), file("key"))
+	authority.Issue(t, file("other"), file("key-of-other"))
+	authority.IssueFor(t, file("ended"), file("key-of-ended"), time.Now().Add(-time.Hour), time.Now().Add(-time.Minute))
+	for _, c := range []struct {
+		cert, key, ca string
+		status        int
+		says          string
+	}{
+		{"cert", "key", "", 0, ""},
+		{"cert", "key", "cert", 0, ""},
+		{"none", "key", "", exitUsage, "no such file"},
+		{"cert", "key-of-other", "", exitUsage, "private key does not match"},
+		{"cert", "key", "key", exitUsage, "has no certificate"},
+		{"ended", "key-of-ended", "", 0, "has ended"},
+	} {
+		env := []string{"QUOTASVC_DATABASE_URL=postgres://h/db", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_TLS_CERT_FILE=" + file(c.cert), "QUOTASVC_TLS_KEY_FILE=" + file(c.key)}
+		if c.ca != "" {
+			env = append(env, "QUOTASVC_TLS_CLIENT_CA_FILE="+file(c.ca))
+		}
+		status, _, stderr := tool(t, env, "serve", "--validate")
+		assert.True(t, status == c.status && strings.Contains(stderr, c.says) && (c.status == 0 || strings.Contains(stderr, "--tls-cert-file")),
+			"%+v: ended with %d: %s", c, status, stderr)
+	}
+}
+
+// Without QUOTASVC_PORTAL_URL, links to a tenant's page begin with what the request names as its host.
+func TestServe_PortalURLMissing_WarnsUnlessLoopback(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		listen, portal string
+		warns          bool
+	}{
+		{"127.0.0.1:8080", "", false},
+		{"[::1]:8080", "", false},
+		{"localhost:8080", "", false},
+		{":8080", "", true},
+		{"0.0.0.0:8080", "", true},
+		{"10.0.0.1:8080", "", true},
+		{":8080", "https://quota.example.com", false},
+	} {
+		status, _, stderr := tool(t, []string{
+			"QUOTASVC_DATABASE_URL=postgres://127.0.0.1/db", "QUOTASVC_ADMIN_KEY=" + testKey,
+			"QUOTASVC_LISTEN=" + c.listen, "QUOTASVC_PORTAL_URL=" + c.portal,
+		}, "serve", "--validate")
+		assert.True(t, status == 0 && strings.Contains(stderr, "QUOTASVC_PORTAL_URL") == c.warns, "%+v: ended with %d: %s", c, status, stderr)
+	}
+}
+
+// A monthly job that meets the nightly dump makes the coming partitions. It cannot drop the old ones, and says what to
+// do.
+func TestMigratePartitions_BesideADump_GoesOn(t *testing.T) {
+	testenv.NotOnCitus(t, "a dump is taken of one server")
+	t.Parallel()
+	url := testenv.Postgres(t)
+	env := []string{"QUOTASVC_DATABASE_URL=" + url}
+	execSQL(t, url, `CREATE TABLE events_2020_01 (LIKE events INCLUDING ALL); CREATE TABLE denial_counts_2020_01_06 (LIKE denial_counts INCLUDING ALL);
+		ALTER TABLE events ATTACH PARTITION events_2020_01 FOR VALUES FROM ('2020-01-01') TO ('2020-02-01');
+		ALTER TABLE denial_counts ATTACH PARTITION denial_counts_2020_01_06 FOR VALUES FROM ('2020-01-06') TO ('2020-01-13')`)
+	newest := func(table string) string {
+		var name string
+		row := testenv.Connect(t, url).QueryRow(t.Context(), "SELECT max(inhrelid::regclass::text) FROM pg_inherits WHERE inhparent = $1::text::regclass", table)
+		require.NoError(t, row.Scan(&name))
+		return name
+	}
+	var lacked []string
+	for _, table := range []string{"webhook_deliveries", "denial_counts", "shadow_counts"} {
+		lacked = append(lacked, newest(table))
+		execSQL(t, url, "DROP TABLE "+newest(table))
+	}
+	dump := testenv.Connect(t, url)
+	testenv.Exec(t, dump, "BEGIN")
+	for _, table := range []string{"entries", "events", "webhook_deliveries", "denial_counts", "shadow_counts"} {
+		testenv.Exec(t, dump, "LOCK TABLE "+table+" IN ACCESS SHARE MODE")
+	}
+	status, _, stderr := tool(t, env, "migrate", "partitions")
+	assert.Equal(t, 1, status, "status beside a dump: %s", stderr)
+	for _, says := range []string{"events_2020_01", "denial_counts_2020_01_06", "dump", "Run `quotasvc migrate partitions` again"} {
+		assert.Contains(t, stderr, says)
+	}
+	assert.Equal(t, lacked, []string{newest("webhook_deliveries"), newest("denial_counts"), newest("shadow_counts")}, "partitions that lacked")
+	testenv.Exec(t, dump, "ROLLBACK")
+	must(t, env, "migrate", "partitions")
+	execSQL(t, url, "DO $$ BEGIN ASSERT to_regclass('events_2020_01') IS NULL AND to_regclass('denial_counts_2020_01_06') IS NULL; END $$")
 }
 
 func TestHelp_EveryFlag_NamesItsVariable(t *testing.T) {

@@ -43,12 +43,18 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue writes a new certificate to certFile and its key to keyFile.
+// Issue writes a new certificate to certFile and its key to keyFile. It is valid for an hour.
 func (a *Authority) Issue(t testing.TB, certFile, keyFile string) {
+	t.Helper()
+	a.IssueFor(t, certFile, keyFile, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+}
+
+// IssueFor is like Issue. The certificate is valid from one instant until another.
+func (a *Authority) IssueFor(t testing.TB, certFile, keyFile string, from, until time.Time) {
 	t.Helper()
 	a.serial++
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1 + a.serial), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1 + a.serial), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: from, NotAfter: until,
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

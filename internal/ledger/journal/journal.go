@@ -104,24 +104,30 @@ func covered(partitions []Partition, m Month) bool {
 }
 
 // MakeAhead creates the missing partitions from MonthsKept months before now to MonthsAhead after it, the oldest
-// first. Then it drops old partitions of events and deliveries. It stops at the first partition that cannot be
-// created.
+// first. Then it drops old partitions of events and deliveries. If it cannot create a partition, it goes on with the
+// next table.
 func (j *Journal) MakeAhead(ctx context.Context, conn *pgx.Conn, now Month) error {
+	var failed error
 	for _, table := range tables {
-		partitions, err := j.partitionsOf(ctx, conn, table)
-		if err != nil {
+		failed = errors.Join(failed, j.makeAheadOf(ctx, conn, table, now))
+	}
+	return errors.Join(failed, j.DropOld(ctx, conn, now))
+}
+
+func (j *Journal) makeAheadOf(ctx context.Context, conn *pgx.Conn, table string, now Month) error {
+	partitions, err := j.partitionsOf(ctx, conn, table)
+	if err != nil {
+		return err
+	}
+	for m := now - MonthsKept; m <= now+MonthsAhead; m++ {
+		if covered(partitions, m) {
+			continue
+		}
+		if err := j.makeOf(ctx, conn, table, m); err != nil {
 			return err
 		}
-		for m := now - MonthsKept; m <= now+MonthsAhead; m++ {
-			if covered(partitions, m) {
-				continue
-			}
-			if err := j.makeOf(ctx, conn, table, m); err != nil {
-				return err
-			}
-		}
 	}
-	return j.DropOld(ctx, conn, now)
+	return nil
 }
 
 // Make creates the partitions of a month, unless they exist. It fails for an archived month, because no entry may be

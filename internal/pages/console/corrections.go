@@ -221,8 +221,10 @@ func changePlan() *correction {
 			{name: "plan", label: "New plan", kind: "text", required: true},
 			{name: "apply", label: "When", kind: "choice", choices: []string{"next_period", "now"}},
 			{name: "prorate", label: "Each amount for its share of the period, if now", kind: "choice", choices: []string{"no", "yes"}},
-			{name: "usage", label: "Use so far, if now", kind: "choice", choices: []string{"carry", "reset", "add"},
-				help: "carry: what was used counts against the new allowance. reset: it does not. add: the rest of the old allowance stays as well."},
+			{
+				name: "usage", label: "Use so far, if now", kind: "choice", choices: []string{"carry", "reset", "add"},
+				help: "carry: what was used counts against the new allowance. reset: it does not. add: the rest of the old allowance stays as well.",
+			},
 			reasonField(), versionField(),
 		},
 		fill: version, send: send,

@@ -47,22 +47,19 @@ type partition struct {
 }
 
 // Maintain creates the partitions of the coming weeks. It drops the partitions whose week ended at least the time
-// KeptFor ago. The connection must belong to the role that owns the tables, and must not be in a transaction.
+// KeptFor ago. If it cannot do one of these, it goes on with the others. The connection must belong to the role that
+// owns the tables, and must not be in a transaction.
 func Maintain(ctx context.Context, conn *pgx.Conn, now time.Time, log *slog.Logger) error {
 	start := weekOf(now)
 	var starts []time.Time
 	for i := -1; i <= weeksAhead; i++ {
 		starts = append(starts, start.Add(time.Duration(i)*week))
 	}
+	var failed error
 	for _, table := range []weekly{countsTable, shadowsTable} {
-		if err := table.makeWeeks(ctx, conn, starts, log); err != nil {
-			return err
-		}
-		if err := table.dropOld(ctx, conn, now, log); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, table.makeWeeks(ctx, conn, starts, log), table.dropOld(ctx, conn, now, log))
 	}
-	return nil
+	return failed
 }
 
 // weeksLeft calls ahead for both tables and returns the smaller result.

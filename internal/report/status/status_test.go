@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -115,6 +116,28 @@ func TestRead_LastJobs(t *testing.T) {
 		Archive:      &Archive{Month: time.Date(2025, 10, 1, 0, 0, 0, 0, time.UTC), ArchivedAt: at(-6)},
 	}
 	assert.Equal(t, want, r)
+}
+
+// An instance without requests is well.
+func TestRead_NoRequestYet_NoWarning(t *testing.T) {
+	t.Parallel()
+	var log testenv.Log
+	registry := prometheus.NewRegistry()
+	b := New(Config{Counted: registry, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	got := b.since(time.Now())
+	assert.True(t, got.Answered == 0 && log.String() == "", "%+v %s", got, log.String())
+	registry.MustRegister(faulty{})
+	b.since(time.Now())
+	assert.Contains(t, log.String(), "cannot be read")
+}
+
+// faulty is a collector whose metrics cannot be read.
+type faulty struct{}
+
+func (faulty) Describe(chan<- *prometheus.Desc) {}
+
+func (faulty) Collect(to chan<- prometheus.Metric) {
+	to <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(errors.New("broken")), errors.New("broken"))
 }
 
 func TestRead_RequestsOfTheWindow(t *testing.T) {

@@ -34,8 +34,15 @@ type Certificates struct {
 	log     *slog.Logger
 	current atomic.Pointer[tls.Config]
 
-	mu   sync.Mutex
-	seen [sha256.Size]byte // hash of the files at the last read, even if they were not valid
+	mu     sync.Mutex
+	seen   [sha256.Size]byte // hash of the files at the last read, even if they were not valid
+	warned warning           // the latest result of warn
+}
+
+// warning is why clients refuse a certificate because of its dates. An empty fault means that they do not.
+type warning struct {
+	of    *tls.Config
+	fault string
 }
 
 // LoadCertificates reads the files. Its error names the file that is missing or not valid.
@@ -44,11 +51,12 @@ func LoadCertificates(files CertificateFiles, log *slog.Logger) (*Certificates, 
 	if _, err := c.read(); err != nil {
 		return nil, err
 	}
+	c.warn(time.Now())
 	return c, nil
 }
 
 // Reload reads the files again. If they have changed, it logs one line. If they are not valid, the old certificate
-// stays in use.
+// stays in use. It also logs one line when the certificate in use ends.
 func (c *Certificates) Reload() {
 	switch changed, err := c.read(); {
 	case err != nil && changed:
@@ -56,6 +64,26 @@ func (c *Certificates) Reload() {
 	case changed:
 		c.log.Info("TLS certificate reloaded", "file", c.files.Cert, "expires", c.expires())
 	}
+	c.warn(time.Now())
+}
+
+// warn logs one line if clients refuse the current certificate because of its dates.
+func (c *Certificates) warn(now time.Time) {
+	w := warning{of: c.current.Load()}
+	from, until := w.of.Certificates[0].Leaf.NotBefore, c.expires()
+	switch {
+	case now.After(until):
+		w.fault = "it has ended"
+	case now.Before(from):
+		w.fault = "it is not valid yet"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.fault != "" && w != c.warned {
+		c.log.Warn("clients refuse the TLS certificate: replace the file, or set the clock", "reason", w.fault,
+			"file", c.files.Cert, "from", from, "until", until, "now", now)
+	}
+	c.warned = w
 }
 
 // Watch reloads the files every few seconds until ctx ends.

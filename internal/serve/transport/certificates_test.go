@@ -55,6 +55,41 @@ func TestCertificates_FilesChange_NewConnectionsUseThem(t *testing.T) {
 	assert.Error(t, err, "TLS 1.1 is accepted")
 }
 
+// Clients refuse a certificate that has ended or is not valid yet. The log says so once for each certificate: at the
+// start, after a reload, and when the certificate in use ends.
+func TestCertificates_DatesDoNotFit_Warns(t *testing.T) {
+	t.Parallel()
+	authority, dir := testenv.NewAuthority(t), t.TempDir()
+	files := CertificateFiles{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	now := time.Now()
+	issue := func(from, until time.Duration) {
+		authority.IssueFor(t, files.Cert, files.Key, now.Add(from), now.Add(until))
+	}
+	var log bytes.Buffer
+	warnings := func(text string) int {
+		return strings.Count(log.String(), "reason=\"it "+text)
+	}
+	issue(-2*time.Hour, -time.Hour)
+	c, err := LoadCertificates(files, slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	assert.Equal(t, 1, warnings("has ended"), "at the start: %s", &log)
+	c.Reload()
+	assert.Equal(t, 1, warnings("has ended"), "the same certificate: %s", &log)
+	issue(-3*time.Hour, -time.Hour)
+	c.Reload()
+	assert.Equal(t, 2, warnings("has ended"), "another certificate: %s", &log)
+	issue(30*time.Minute, time.Hour)
+	c.Reload()
+	assert.Equal(t, 1, warnings("is not valid yet"), "%s", &log)
+	issue(-time.Hour, 30*time.Minute)
+	c.Reload()
+	assert.Equal(t, 2, warnings("has ended"), "a good certificate: %s", &log)
+	for range 2 {
+		c.warn(now.Add(31 * time.Minute))
+	}
+	assert.Equal(t, 3, warnings("has ended"), "after its end: %s", &log)
+}
+
 func TestCertificates_ClientCA_ClientsNeedOne(t *testing.T) {
 	t.Parallel()
 	authority, other, dir := testenv.NewAuthority(t), testenv.NewAuthority(t), t.TempDir()

@@ -1350,7 +1350,8 @@ class AsyncApi:
 
         The body names one bucket by exactly the dimensions that divide the limit's buckets. The bucket returns to its state
         before the first charge. For a limit of a plan, or a limit that a plan's limit replaces, the reset affects the limit that
-        applies to the tenant. For kind concurrency, all leases of the bucket end. A repetition changes nothing.
+        applies to the tenant. For kind concurrency, all leases of the bucket end. A repetition changes nothing. The line in the
+        audit log is written first, also for a repetition. Without it nothing is reset.
 
         Scope: admin.
         """
