@@ -32,8 +32,9 @@
 --     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. A request
 --               has each bucket at most once
 --     cost      tokens, >= 1; in a raise >= 0
---     at        the time of the refunded charge: now + ahead in its reply; 0 means now. In a raise: the time of the
---               known level
+--     at        in a refund: of a window or log the time of the charge, that is, now + ahead in its reply; of a bucket
+--               the time at which the bucket would have been full again after the charge. 0: all of the charge can be
+--               given back. In a raise: the time of the known level
 --     debt      tokens that may be owed beyond the capacity, >= 0
 --     x, y      the known level: x is the units of a bucket, or the tokens of a log or window; y is the tokens of the
 --               previous window of a sliding window
@@ -222,8 +223,7 @@ local out = { 0, 0, 0, 0 }
 --                                 the code is not PASS, it returns nil and the code
 --   save(i, a, b, c, d)           returns the value to store and its TTL in us
 --   empty(i)                      returns whether nothing is taken. If its time is not ahead, the key is not needed
---   refund(i, cost, at, a, b, c, d)   optional: gives back cost. Without it the level is lowered by the cost, at least
---                                 to 0
+--   refund(i, cost, at, a, b, c, d)   gives back at most cost
 --   charge(i, cost)               optional: changes the additional values. The caller raises the level
 --   say(i, o, cost, code, a, b)   optional: writes the values of the kind from out[o + 1] on, and returns the last
 --                                 position. Without it the value is the level, or 0 for a code other than PASS, DENIED
@@ -294,6 +294,12 @@ local function new_bucket()
   end
 
   function kind.empty(i) return level[i] == 0 end
+
+  -- refund gives back what of the bucket's level after the charge has not come back by itself until now.
+  function kind.refund(i, cost, at, _, num, units)
+    local back = min(level[i], cost * units, (at - now - aheads[i]) * num)
+    if back > 0 then level[i], dirty[i] = level[i] - back, true end
+  end
 
   return kind
 end
@@ -697,7 +703,7 @@ for f = 1, forms do
     if mode >= REFUND then
       if mode ~= LATE then
         at = at + 1
-        ats[n] = args[at] == 0 and MAX or args[at]
+        ats[n] = args[at] == 0 and math.huge or args[at]
       end
       if mode ~= REFUND then
         if mode == RAISE then
@@ -750,16 +756,6 @@ local function open(i, rule)
   end
   level[i], aheads[i], dirty[i] = l, ahead, rebased or settled
   if rebased then rebases = rebases + 1 end
-end
-
-local function give_back(i, rule, j)
-  local refund, l = kinds[rule].refund, level[i]
-  if refund then
-    local p = 5 * rule
-    refund(i, costs[j], ats[j], args[p + 1], args[p + 2], args[p + 3], args[p + 4])
-  elseif l > 0 then
-    level[i], dirty[i] = max(0, l - rises[j]), true
-  end
 end
 
 -- These functions are created only if the call has a raise or a charge after the fact.
@@ -856,7 +852,8 @@ for r = at + 1, count do
         level[i], dirty[i] = level[i] + rises[j], true
         if kind.charge then kind.charge(i, costs[j]) end
       elseif mode == REFUND then
-        give_back(i, rule, j)
+        local p = 5 * rule
+        kind.refund(i, costs[j], ats[j], args[p + 1], args[p + 2], args[p + 3], args[p + 4])
       elseif mode == RAISE then
         raise(i, rule, j)
       else

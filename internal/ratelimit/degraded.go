@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"fmt"
 
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
@@ -76,6 +77,9 @@ func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
 		v.Remaining, v.Owed = 0, -v.Remaining
 	}
 	v.Reset = l.Wait(r.level, l.Capacity())
+	if c.rule.Kind.Refills() {
+		v.at = min(r.level.Now+v.Reset.Microseconds(), bound.MaxAmount)
+	}
 	if v.Remaining < l.Capacity() {
 		v.Next = l.Wait(r.level, v.Remaining+1)
 	}

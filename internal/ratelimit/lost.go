@@ -180,7 +180,7 @@ func (w *withoutRedis) split(c *charge, now int64) (seen rule.State, own int64) 
 		rest = full.Refund(all, w.own, rule.UnknownTime)
 	}
 	unit := int64(1)
-	if k := c.rule.Kind; k == rule.KindTokenBucket || k == rule.KindLeakyBucket {
+	if c.rule.Kind.Refills() {
 		unit = full.Params(c.at(now))[2]
 	}
 	seen, _ = full.Store(rest, now)

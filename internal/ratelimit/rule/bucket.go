@@ -62,13 +62,13 @@ func (b bucket) Charge(st Level, cost int64) Level {
 	return st
 }
 
-// Refund implements Limit.
-func (b bucket) Refund(st Level, cost, _ int64) Level {
-	if cost >= CeilDiv(st.Used, b.s) {
-		st.Used = 0
-	} else {
-		st.Used -= cost * b.s
+// Refund implements Limit. It gives back what of the bucket's level after the charge has not come back by itself.
+func (b bucket) Refund(st Level, cost, until int64) Level {
+	back := min(st.Used, mulCap(cost, b.s))
+	if until != UnknownTime {
+		back = min(back, mulCap(max(0, until-st.Now-st.Ahead), b.num))
 	}
+	st.Used -= back
 	return st
 }
 

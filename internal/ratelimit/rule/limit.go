@@ -30,8 +30,10 @@ type Limit interface {
 	fits(st Level, cost int64) bool
 	// Charge returns the level after a charge of cost, which must fit.
 	Charge(st Level, cost int64) Level
-	// Refund returns the level after a refund of a cost that was charged at the time `at`. UnknownTime means that it
-	// was charged now. It gives back at most the missing tokens.
+	// Refund returns the level after a refund of a cost. For windows and logs `at` is the time of the charge. For
+	// buckets it is the time at which the bucket would have been full again after the charge, rounded up to a
+	// microsecond, if nothing else had been charged. UnknownTime means that it was charged now. Refund gives back at
+	// most the missing tokens.
 	Refund(st Level, cost, at int64) Level
 	// Store returns the state to keep, and the time until which it must be kept. After this time the bucket is like
 	// an unused one. now is the time of st by the clock of the process that keeps the state.

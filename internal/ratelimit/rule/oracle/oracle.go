@@ -30,7 +30,7 @@ type Charge struct {
 	Debt     int64 // tokens
 	Ban      rule.Ban
 	Cost     int64
-	Taken    int64 // us; of a refund
+	Taken    int64 // us; of a refund: the time of the charge, of a bucket when it would have been full
 	Shadow   bool
 }
 
@@ -266,13 +266,19 @@ func (refilling) fits(c Charge, b *Bucket, later, n int64) bool {
 
 func (refilling) take(_ Charge, b *Bucket, n int64) { b.debt.Add(b.debt, Tokens(n)) }
 
-func (refilling) give(_ Charge, b *Bucket, n, _ int64) bool {
-	if b.debt.Sign() == 0 {
+// give gives back what has not come back by itself. Of a bucket, taken is the time at which everything has.
+func (refilling) give(c Charge, b *Bucket, n, taken int64) bool {
+	back := Tokens(n)
+	if missing := big.NewRat(c.Count, c.Period); taken != 0 && missing.Mul(missing, Tokens(taken-b.At)).Cmp(back) < 0 {
+		back = missing
+	}
+	if back.Cmp(b.debt) > 0 {
+		back = b.debt
+	}
+	if back.Sign() <= 0 {
 		return false
 	}
-	if b.debt.Sub(b.debt, Tokens(n)); b.debt.Sign() < 0 {
-		b.debt.SetInt64(0)
-	}
+	b.debt = new(big.Rat).Sub(b.debt, back)
 	return true
 }
 
