@@ -76,7 +76,8 @@
 --      and the shadow rule itself passes. A charge after the fact is limited for each rule separately.
 --   2. A denied or peeked request does not write its buckets, with two exceptions. If the time of a bucket is more than
 --      AHEAD_US ahead of now, the clock was set back, and the bucket is rebased to now with its level kept. Otherwise
---      every denial would start from the old time, and no token would come back until the clock has caught up. If the
+--      every denial would start from the old time, and no token would come back until the clock has caught up. Only a
+--      fixed window is not rebased if its time is in the next window: else this window would begin anew. If the
 --      rate or the window of its rule has changed, the bucket is converted. It is refilled at the old rate up to now
 --      and at the new rate from now on, and its key gets the TTL that the new rate needs. Otherwise the key would
 --      expire at the old time, and its level would be lost.
@@ -305,8 +306,9 @@ local function new_bucket()
 end
 
 -- The level of a fixed window is the number of tokens taken in the current window. If the bucket's time is a little
--- ahead, it is the number taken in the window that contains this time. The stored level belongs to the window that
--- contains the bucket's time, so it is kept when the calendar changes. xs is the start of the window, ys its end.
+-- ahead or in the next window, it is the number taken in the window that contains this time. The stored level belongs to
+-- the window that contains the bucket's time, so it is kept when the calendar changes. xs is the start of the window, ys
+-- its end.
 local function new_fixed_window()
   local kind = {}
   function kind.measure(a, b, c, d)
@@ -336,10 +338,16 @@ local function new_fixed_window()
     elseif as_of >= c then
       first, last = c, d
     end
+    local rebased = ts > now + AHEAD_US
+    if rebased and ts >= last and ts < 2 * last - first then
+      -- The clock was set back over the start of the next window, whose tokens stay taken until it ends.
+      if last == d then return nil, STALE end
+      rebased, as_of, first, last = false, last, last, d > 0 and d or last + b
+    end
     xs[i], ys[i] = first, last
     if ts < first then return 0, as_of - now, false end
     local settled = count > 0 and not (life and ts + (8 + life % 8) * 2 ^ (10 + floor(life / 8)) >= last)
-    return count, as_of - now, ts > now + AHEAD_US, settled
+    return count, as_of - now, rebased, settled
   end
 
   function kind.save(i)

@@ -36,7 +36,8 @@
 //
 // The package reads no clock: callers pass the time in microseconds. If the time of a state is up to 5 s ahead of
 // now, no tokens come back until the clock has caught up. If it is further ahead, the clock was set back: the state
-// keeps its level, and tokens come back from now on.
+// keeps its level, and tokens come back from now on. If the state of a fixed window is of the next window, its tokens
+// stay taken until that window ends.
 //
 // # Concurrency
 //

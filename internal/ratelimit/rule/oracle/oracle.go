@@ -171,6 +171,11 @@ func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 		b = &copied
 		b.debt, b.counts, b.log = new(big.Rat).Set(stored.debt), maps.Clone(stored.counts), append([]int64(nil), stored.log...)
 		back = b.At > now+5_000_000
+		if back && c.Kind == rule.KindFixedWindow {
+			if start, end := c.window(now); b.At >= end && b.At < end+(end-start) {
+				b.At, back = end, false // the next window keeps its tokens, as if they were taken at its start
+			}
+		}
 	}
 	mustStore := c.model().advance(c, b, now, back)
 	if back {
