@@ -1,7 +1,8 @@
 -- limits: decides requests in order. Each request is charged on all its buckets or on none.
 --
 -- KEYS      the buckets of the requests, each once, 1..1024; then, if life is not 0, the key of the life; then the keys
---           of the bans of the buckets whose rules have a ban. All keys are in one hash slot
+--           of the bans of the buckets whose rules have a ban; then, if the first form is a raise, a key that no other
+--           call has. All keys are in one hash slot
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: the script uses Redis's TIME, read once. Otherwise the time that it uses, in us, for tests only
 --   rules     the number of rules, 1..1024
@@ -18,26 +19,28 @@
 --   rules have a ban, and the indexes of these buckets in KEYS
 --     after     the number of denials, 1..1000, that begin a ban if all are less than `within` us old
 --     length    the duration of the ban in us. within and length are >= 1
---   per form: mode, charges; then per charge: rule, bucket, cost; and in a refund: at; in a raise: at, x, y, debt;
---   after the fact: debt
+--   per form: mode, charges; then per charge: rule, bucket, cost; and in a refund: at; in a raise: at, x, y, debt,
+--   own at, own y; after the fact: debt
 --     mode      0 consume
 --               1 peek: decide and charge nothing
 --               2 refund: give back, always allowed
---               3 raise, always allowed: the level is raised to the known level if it is lower. Then cost is charged in
---                 addition, up to the capacity plus the debt. A bucket of a raise must be in no other request of the
---                 call
+--               3 raise, always allowed: the level is raised to the known level if it is lower. Then the own level is
+--                 added to it, up to the capacity plus the debt. A bucket of a raise must be in no other request of
+--                 the call. If the first form is a raise, the call has an effect once, however often it is sent
 --               4 after the fact, always allowed: charge cost, up to the capacity plus the debt
 --     charges   the number of charges of this form, 1..16
 --     rule      the number of the rule, from 1. All charges of a bucket have the same rule
 --     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. A request
 --               has each bucket at most once
---     cost      tokens, >= 1; in a raise >= 0
+--     cost      tokens, >= 1; in a raise the x of the own level, >= 0
 --     at        in a refund: of a window or log the time of the charge, that is, now + ahead in its reply; of a bucket
 --               the time at which the bucket would have been full again after the charge. 0: all of the charge can be
 --               given back. In a raise: the time of the known level
 --     debt      tokens that may be owed beyond the capacity, >= 0
 --     x, y      the known level: x is the units of a bucket, or the tokens of a log or window; y is the tokens of the
 --               previous window of a sliding window
+--     own at    the time of the own level, whose x and y are cost and own y: what a process has charged itself while it
+--     own y     did not reach Redis. All tokens of a log count as taken at this time
 --   requests  the other arguments, 1..64 requests. Each is 64 * the index of the request's first bucket + the index of
 --             its form, from 0. A request is one number because most requests of a call differ only in the tenant, and
 --             reading an argument takes a tenth of the time of a decision
@@ -128,6 +131,7 @@ local MAX_LOG = 1000
 local MAX_DENIALS = 1000
 local PEEK, REFUND, RAISE, LATE = 1, 2, 3, 4
 local MAX_LIFE_S = 34560000 -- 400 days, longer than any window
+local MARK_S = 86400 -- how long it is known that a raise had its effect; a process that did not get the reply asks earlier
 local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
 
 local floor, ceil, max, min, frexp = math.floor, math.ceil, math.max, math.min, math.frexp
@@ -226,6 +230,8 @@ local out = { 0, 0, 0, 0 }
 --   empty(i)                      returns whether nothing is taken. If its time is not ahead, the key is not needed
 --   refund(i, cost, at, a, b, c, d)   gives back at most cost
 --   charge(i, cost)               optional: changes the additional values. The caller raises the level
+--   join(i, more, x, y, at)       optional: changes the additional values for a level that the caller adds. more is
+--                                 this level, x and y are its additional values, and at is its time
 --   say(i, o, cost, code, a, b)   optional: writes the values of the kind from out[o + 1] on, and returns the last
 --                                 position. Without it the value is the level, or 0 for a code other than PASS, DENIED
 --                                 or NEVER
@@ -445,6 +451,8 @@ local function new_sliding_window()
     level[i], dirty[i] = xs[i] * ticks + ys[i] * (ticks - floor(as_of % us / tick)), true
   end
 
+  function kind.join(i, _, x, y) xs[i], ys[i] = xs[i] + x, ys[i] + y end
+
   function kind.say(i, o, _, code)
     local known = code < CORRUPT
     out[o + 1], out[o + 2] = known and xs[i] or 0, known and ys[i] or 0
@@ -518,6 +526,12 @@ local function new_sliding_log()
   function kind.empty(i) return level[i] == 0 end
 
   function kind.charge(i, cost) zs[i] = zs[i] + cost end
+
+  function kind.join(i, more, _, _, at)
+    local token = pack(TIME, min(at, now + aheads[i]))
+    local last = behind(xs[i], ys[i], es[i], at)
+    xs[i], es[i] = sub(xs[i], 1, last - 1) .. rep(token, more) .. sub(xs[i], last, es[i]), es[i] + more * 7
+  end
 
   -- refund removes the newest tokens that are not younger than the charge. These are its own tokens, if the log still
   -- has them.
@@ -691,10 +705,13 @@ if banning then
   if not at then return refuse('bans') end
 end
 
+local mark = not banning and args[at + 1] == RAISE and #KEYS
+if mark then keys = keys - 1 end
+
 -- The forms. The tables below have the charges of all forms, one form after another. The charges of form f are at the
 -- positions firsts[f]..lasts[f]. rooms is the highest level at which a charge's cost passes, or false if there is none.
 local modes, firsts, lasts, which, spots, costs, rises, rooms, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, {}, 0
-local known, before = {}, {} -- of a raise
+local known, before, own_ats, own_before = {}, {}, {}, {} -- of a raise
 local most -- by charge: the highest level to which a raise or a charge after the fact may go
 for f = 1, forms do
   local mode, charges = args[at + 1], args[at + 2]
@@ -723,6 +740,10 @@ for f = 1, forms do
         most = most or {}
         most[n] = args[at] and kinds[rule].measure(args[p + 1] + args[at], args[p + 2], args[p + 3], args[p + 4])
         if not most[n] then return refuse('debt of charge ' .. j .. ' of form ' .. f) end
+        if mode == RAISE then
+          own_ats[n], own_before[n] = args[at + 1], args[at + 2]
+          at = at + 2
+        end
       end
       if not args[at] then return refuse('charge ' .. j .. ' of form ' .. f) end
     end
@@ -742,6 +763,7 @@ if life > 0 then
   if life > 1 and lives ~= life then return pack('>I7I7I7I7', now, 0, 0, lives) end
   out[4] = lives
 end
+if mark and raws[mark] then return pack('>I7I7I7I7', now, 0, 0, out[4]) end
 for i = 1, keys do
   if not raws[i] then absent[#absent + 1] = KEYS[i] end
 end
@@ -779,28 +801,41 @@ if most then
     return taken
   end
 
-  -- raise raises the level of bucket i to the known level if it is lower, and charges the cost. To compute the known
-  -- level as of now, it saves this level as of its own time and opens the saved value.
+  -- as_of opens a level of the time us: it saves the level as of this time, and opens the saved value.
+  local function as_of(kind, i, x, y, us, a, b, c, d)
+    local real, ahead = now, aheads[i]
+    kind.open(false, i, a, b, c, d)
+    if x + y == 0 or us > MAX then return 0, ahead end
+    if kind.charge then kind.charge(i, x) end
+    if y > 0 then ys[i] = y end
+    level[i], aheads[i], now = x, 0, us
+    local value = kind.save(i, a, b, c, d)
+    now, aheads[i] = real, ahead
+    return kind.open(value, i, a, b, c, d)
+  end
+
+  -- raise raises the level of bucket i to the known level if it is lower, and adds the own level.
   function raise(i, rule, j)
-    local kind, p, real, l = kinds[rule], 5 * rule, now, level[i]
+    local kind, p, l = kinds[rule], 5 * rule, level[i]
     local a, b, c, d = args[p + 1], args[p + 2], args[p + 3], args[p + 4]
-    if known[j] + before[j] > 0 and ats[j] < MAX then
-      kind.open(false, i, a, b, c, d)
-      if kind.charge then kind.charge(i, known[j]) end
-      if before[j] > 0 then ys[i] = before[j] end
-      local ahead = aheads[i]
-      level[i], aheads[i], now = known[j], 0, ats[j]
-      local value = kind.save(i, a, b, c, d)
-      now, aheads[i] = real, ahead
-      local known_level, known_ahead = kind.open(value, i, a, b, c, d)
-      if known_level and known_level > l then
-        l, aheads[i] = known_level, known_ahead
-      else
-        kind.open(raws[i], i, a, b, c, d)
+    local more = as_of(kind, i, costs[j], own_before[j], own_ats[j], a, b, c, d)
+    local x, y = xs[i], ys[i]
+    local known_level, ahead = as_of(kind, i, known[j], before[j], ats[j], a, b, c, d)
+    if known_level and known_level > l then
+      l, aheads[i] = known_level, ahead
+    else
+      kind.open(raws[i], i, a, b, c, d)
+    end
+    if more and more > 0 then
+      local room = max(0, most[j] - l)
+      if more > room then
+        more = kind.join and room - room % unit[rule] or room
+        x, y = more / unit[rule], 0
       end
+      if kind.join then kind.join(i, more, x, y, own_ats[j]) end
+      l = l + more
     end
     level[i], dirty[i] = l, true
-    take(i, rule, j)
   end
 end
 
@@ -899,6 +934,7 @@ for i = 1, keys do
     end
   end
 end
+if mark then redis.call('SET', KEYS[mark], '', 'EX', MARK_S) end
 if gone[1] then redis.call('DEL', unpack(gone)) end
 
 out[1], out[2], out[3] = now, rebases, later

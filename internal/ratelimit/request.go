@@ -170,6 +170,8 @@ type query struct {
 	with    *redisstore.Reads // may be nil
 	fresh   bool              // of a peek: do not decide from held levels
 
+	mirrored bool // of a decision in this process: Redis decides it as well
+
 	// positions are the indices of the charges in the whole request, if this query is a part of it.
 	positions []int
 }
