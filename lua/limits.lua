@@ -195,8 +195,8 @@ local function long(short)
   return floor((short - 128) / 8) * floor(10 ^ (short % 8) + 0.5)
 end
 
--- mul_div_ceil returns ceil(a * b / c) for a < c <= MAX and b <= MAX. It processes b bit by bit, because a * b may
--- exceed 2^53.
+-- mul_div_ceil returns ceil(a * b / c) for a < c <= MAX and b <= MAX, and whether it has rounded up. It processes b bit
+-- by bit, because a * b may exceed 2^53.
 local function mul_div_ceil(a, b, c)
   local bit, q, r = 1, 0, 0
   while bit * 2 <= b do bit = bit * 2 end
@@ -209,8 +209,8 @@ local function mul_div_ceil(a, b, c)
     end
     bit = bit / 2
   end
-  if r > 0 then q = q + 1 end
-  return q
+  if r > 0 then return q + 1, true end
+  return q, false
 end
 
 -- The buckets. There is one table for each property of a bucket, with the same indexes as KEYS.
@@ -242,7 +242,8 @@ local function new_bucket()
     if a >= 1 and num >= 1 and units >= 1 and a * units <= MAX and long(short) == units then return a * units, units end
   end
 
-  function kind.open(raw, _, _, num, units, short)
+  function kind.open(raw, i, _, num, units, short)
+    xs[i] = nil
     if not raw then return 0, 0, false end
 
     local size = #raw
@@ -279,10 +280,13 @@ local function new_bucket()
     end
     if stored == short and speed == num then return used, ahead, rebased end
 
-    -- The rule's rate has changed. The used tokens stay used, rounded up to the new unit. Only this step rounds.
+    -- The rule's rate has changed. The used tokens stay used, rounded up to the new unit. Only this step rounds. xs is
+    -- the rate with which the bucket was stored, ys its units per token.
+    xs[i], ys[i] = speed, units
     if stored ~= short then
       local stored_units = long(stored)
       if stored_units < 1 or stored_units > MAX then return nil, CORRUPT end
+      ys[i] = stored_units
       local whole = floor(used / stored_units)
       used = min(MAX, whole * units + mul_div_ceil(used - whole * stored_units, units, stored_units))
     end
@@ -304,7 +308,13 @@ local function new_bucket()
 
   -- refund gives back what of the bucket's level after the charge has not come back by itself until now.
   function kind.refund(i, cost, at, _, num, units)
-    local back = min(level[i], cost * units, (at - now - aheads[i]) * num)
+    local back, left = min(level[i], cost * units), min(MAX, max(0, at - now - aheads[i]) * (xs[i] or num))
+    if xs[i] and ys[i] ~= units then
+      local whole = floor(left / ys[i])
+      local part, rounded = mul_div_ceil(left - whole * ys[i], units, ys[i])
+      left = whole * units + (rounded and part - 1 or part)
+    end
+    if at <= MAX then back = min(back, left) end
     if back > 0 then level[i], dirty[i] = level[i] - back, true end
   end
 

@@ -78,6 +78,7 @@ type Level struct {
 	Rebased   bool  // the clock was set back: store even after a denial, else the bucket keeps its old time
 	MustStore bool  // the rule's rate has changed: store even after a denial, else the old rate stays
 
+	unit, num  int64      // buckets: State.Unit and State.Num, if the rule's rate has changed; else 0
 	start, end int64      // windows: the bounds of the window that contains Now+Ahead, in µs
 	Prev       int64      // sliding window: tokens of the previous window
 	log        []int64    // sliding log: the time of each token, ascending

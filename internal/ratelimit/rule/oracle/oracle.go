@@ -46,6 +46,7 @@ type Bucket struct {
 	until   int64           // fixed window: us; its end, with the rounding of inFourBits
 	EmptyAt int64           // us; from then on it is like an unused bucket
 	Written Charge          // the charge that wrote it
+	before  Charge          // the charge that wrote it before this decision
 }
 
 // Row is the verdict on one charge. Its fields are those of a Verdict.
@@ -169,6 +170,7 @@ func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 	if stored := o.Buckets[c.Key]; stored != nil {
 		copied := *stored
 		b = &copied
+		b.before = stored.Written
 		b.debt, b.counts, b.log = new(big.Rat).Set(stored.debt), maps.Clone(stored.counts), append([]int64(nil), stored.log...)
 		back = b.At > now+5_000_000
 		if back && c.Kind == rule.KindFixedWindow {
@@ -274,8 +276,16 @@ func (refilling) take(_ Charge, b *Bucket, n int64) { b.debt.Add(b.debt, Tokens(
 // give gives back what has not come back by itself. Of a bucket, taken is the time at which everything has.
 func (refilling) give(c Charge, b *Bucket, n, taken int64) bool {
 	back := Tokens(n)
-	if missing := big.NewRat(c.Count, c.Period); taken != 0 && missing.Mul(missing, Tokens(taken-b.At)).Cmp(back) < 0 {
-		back = missing
+	if taken != 0 {
+		rate := big.NewRat(c.Count, c.Period)
+		if b.before.Count > 0 {
+			rate = big.NewRat(b.before.Count, b.before.Period)
+		}
+		missing := rate.Mul(rate, Tokens(max(0, taken-b.At)))
+		if s := UnitsPerToken(c.Count, c.Period); missing.Cmp(back) < 0 { // in whole units
+			units := missing.Mul(missing, new(big.Rat).SetInt(s))
+			back = new(big.Rat).SetFrac(new(big.Int).Div(units.Num(), units.Denom()), s)
+		}
 	}
 	if back.Cmp(b.debt) > 0 {
 		back = b.debt
