@@ -64,8 +64,8 @@ func (b bucket) Charge(st Level, cost int64) Level {
 	return st
 }
 
-// Refund implements Limit. It gives back what of the bucket's level after the charge has not come back by itself, at the
-// rate with which the state was stored.
+// Refund implements Limit. It gives back what of the bucket's level after the charge has not come back by itself, at
+// the rate with which the state was stored.
 func (b bucket) Refund(st Level, cost, until int64) Level {
 	back := min(st.Used, mulCap(cost, b.s))
 	if until != UnknownTime {
