@@ -1,7 +1,8 @@
 -- limits: decides requests in order. Each request is charged on all its buckets or on none.
 --
 -- KEYS      the buckets of the requests, each once, 1..1024; then, if life is not 0, the key of the life; then the keys
---           of the bans of the buckets whose rules have a ban. All keys are in one hash slot
+--           of the bans of the buckets whose rules have a ban; then, if the first form is a raise, a key that no other
+--           call has. All keys are in one hash slot
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: the script uses Redis's TIME, read once. Otherwise the time that it uses, in us, for tests only
 --   rules     the number of rules, 1..1024
@@ -18,25 +19,28 @@
 --   rules have a ban, and the indexes of these buckets in KEYS
 --     after     the number of denials, 1..1000, that begin a ban if all are less than `within` us old
 --     length    the duration of the ban in us. within and length are >= 1
---   per form: mode, charges; then per charge: rule, bucket, cost; and in a refund: at; in a raise: at, x, y, debt;
---   after the fact: debt
+--   per form: mode, charges; then per charge: rule, bucket, cost; and in a refund: at; in a raise: at, x, y, debt,
+--   own at, own y; after the fact: debt
 --     mode      0 consume
 --               1 peek: decide and charge nothing
 --               2 refund: give back, always allowed
---               3 raise, always allowed: the level is raised to the known level if it is lower. Then cost is charged in
---                 addition, up to the capacity plus the debt. A bucket of a raise must be in no other request of the
---                 call
+--               3 raise, always allowed: the level is raised to the known level if it is lower. Then the own level is
+--                 added to it, up to the capacity plus the debt. A bucket of a raise must be in no other request of
+--                 the call. If the first form is a raise, the call has an effect once, however often it is sent
 --               4 after the fact, always allowed: charge cost, up to the capacity plus the debt
 --     charges   the number of charges of this form, 1..16
 --     rule      the number of the rule, from 1. All charges of a bucket have the same rule
 --     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. A request
 --               has each bucket at most once
---     cost      tokens, >= 1; in a raise >= 0
---     at        the time of the refunded charge: now + ahead in its reply; 0 means now. In a raise: the time of the
---               known level
+--     cost      tokens, >= 1; in a raise the x of the own level, >= 0
+--     at        in a refund: of a window or log the time of the charge, that is, now + ahead in its reply; of a bucket
+--               the time at which the bucket would have been full again after the charge. 0: all of the charge can be
+--               given back. In a raise: the time of the known level
 --     debt      tokens that may be owed beyond the capacity, >= 0
 --     x, y      the known level: x is the units of a bucket, or the tokens of a log or window; y is the tokens of the
 --               previous window of a sliding window
+--     own at    the time of the own level, whose x and y are cost and own y: what a process has charged itself while it
+--     own y     did not reach Redis. All tokens of a log count as taken at this time
 --   requests  the other arguments, 1..64 requests. Each is 64 * the index of the request's first bucket + the index of
 --             its form, from 0. A request is one number because most requests of a call differ only in the tenant, and
 --             reading an argument takes a tenth of the time of a decision
@@ -75,7 +79,8 @@
 --      and the shadow rule itself passes. A charge after the fact is limited for each rule separately.
 --   2. A denied or peeked request does not write its buckets, with two exceptions. If the time of a bucket is more than
 --      AHEAD_US ahead of now, the clock was set back, and the bucket is rebased to now with its level kept. Otherwise
---      every denial would start from the old time, and no token would come back until the clock has caught up. If the
+--      every denial would start from the old time, and no token would come back until the clock has caught up. Only a
+--      fixed window is not rebased if its time is in the next window: else this window would begin anew. If the
 --      rate or the window of its rule has changed, the bucket is converted. It is refilled at the old rate up to now
 --      and at the new rate from now on, and its key gets the TTL that the new rate needs. Otherwise the key would
 --      expire at the old time, and its level would be lost.
@@ -126,6 +131,7 @@ local MAX_LOG = 1000
 local MAX_DENIALS = 1000
 local PEEK, REFUND, RAISE, LATE = 1, 2, 3, 4
 local MAX_LIFE_S = 34560000 -- 400 days, longer than any window
+local MARK_S = 86400 -- how long it is known that a raise had its effect; a process that did not get the reply asks earlier
 local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
 
 local floor, ceil, max, min, frexp = math.floor, math.ceil, math.max, math.min, math.frexp
@@ -189,8 +195,8 @@ local function long(short)
   return floor((short - 128) / 8) * floor(10 ^ (short % 8) + 0.5)
 end
 
--- mul_div_ceil returns ceil(a * b / c) for a < c <= MAX and b <= MAX. It processes b bit by bit, because a * b may
--- exceed 2^53.
+-- mul_div_ceil returns ceil(a * b / c) for a < c <= MAX and b <= MAX, and whether it has rounded up. It processes b bit
+-- by bit, because a * b may exceed 2^53.
 local function mul_div_ceil(a, b, c)
   local bit, q, r = 1, 0, 0
   while bit * 2 <= b do bit = bit * 2 end
@@ -203,8 +209,8 @@ local function mul_div_ceil(a, b, c)
     end
     bit = bit / 2
   end
-  if r > 0 then q = q + 1 end
-  return q
+  if r > 0 then return q + 1, true end
+  return q, false
 end
 
 -- The buckets. There is one table for each property of a bucket, with the same indexes as KEYS.
@@ -222,9 +228,10 @@ local out = { 0, 0, 0, 0 }
 --                                 the code is not PASS, it returns nil and the code
 --   save(i, a, b, c, d)           returns the value to store and its TTL in us
 --   empty(i)                      returns whether nothing is taken. If its time is not ahead, the key is not needed
---   refund(i, cost, at, a, b, c, d)   optional: gives back cost. Without it the level is lowered by the cost, at least
---                                 to 0
+--   refund(i, cost, at, a, b, c, d)   gives back at most cost
 --   charge(i, cost)               optional: changes the additional values. The caller raises the level
+--   join(i, more, x, y, at)       optional: changes the additional values for a level that the caller adds. more is
+--                                 this level, x and y are its additional values, and at is its time
 --   say(i, o, cost, code, a, b)   optional: writes the values of the kind from out[o + 1] on, and returns the last
 --                                 position. Without it the value is the level, or 0 for a code other than PASS, DENIED
 --                                 or NEVER
@@ -235,7 +242,8 @@ local function new_bucket()
     if a >= 1 and num >= 1 and units >= 1 and a * units <= MAX and long(short) == units then return a * units, units end
   end
 
-  function kind.open(raw, _, _, num, units, short)
+  function kind.open(raw, i, _, num, units, short)
+    xs[i] = nil
     if not raw then return 0, 0, false end
 
     local size = #raw
@@ -272,10 +280,13 @@ local function new_bucket()
     end
     if stored == short and speed == num then return used, ahead, rebased end
 
-    -- The rule's rate has changed. The used tokens stay used, rounded up to the new unit. Only this step rounds.
+    -- The rule's rate has changed. The used tokens stay used, rounded up to the new unit. Only this step rounds. xs is
+    -- the rate with which the bucket was stored, ys its units per token.
+    xs[i], ys[i] = speed, units
     if stored ~= short then
       local stored_units = long(stored)
       if stored_units < 1 or stored_units > MAX then return nil, CORRUPT end
+      ys[i] = stored_units
       local whole = floor(used / stored_units)
       used = min(MAX, whole * units + mul_div_ceil(used - whole * stored_units, units, stored_units))
     end
@@ -295,12 +306,25 @@ local function new_bucket()
 
   function kind.empty(i) return level[i] == 0 end
 
+  -- refund gives back what of the bucket's level after the charge has not come back by itself until now.
+  function kind.refund(i, cost, at, _, num, units)
+    local back, left = min(level[i], cost * units), min(MAX, max(0, at - now - aheads[i]) * (xs[i] or num))
+    if xs[i] and ys[i] ~= units then
+      local whole = floor(left / ys[i])
+      local part, rounded = mul_div_ceil(left - whole * ys[i], units, ys[i])
+      left = whole * units + (rounded and part - 1 or part)
+    end
+    if at <= MAX then back = min(back, left) end
+    if back > 0 then level[i], dirty[i] = level[i] - back, true end
+  end
+
   return kind
 end
 
 -- The level of a fixed window is the number of tokens taken in the current window. If the bucket's time is a little
--- ahead, it is the number taken in the window that contains this time. The stored level belongs to the window that
--- contains the bucket's time, so it is kept when the calendar changes. xs is the start of the window, ys its end.
+-- ahead or in the next window, it is the number taken in the window that contains this time. The stored level belongs to
+-- the window that contains the bucket's time, so it is kept when the calendar changes. xs is the start of the window, ys
+-- its end.
 local function new_fixed_window()
   local kind = {}
   function kind.measure(a, b, c, d)
@@ -330,10 +354,16 @@ local function new_fixed_window()
     elseif as_of >= c then
       first, last = c, d
     end
+    local rebased = ts > now + AHEAD_US
+    if rebased and ts >= last and ts < 2 * last - first then
+      -- The clock was set back over the start of the next window, whose tokens stay taken until it ends.
+      if last == d then return nil, STALE end
+      rebased, as_of, first, last = false, last, last, d > 0 and d or last + b
+    end
     xs[i], ys[i] = first, last
     if ts < first then return 0, as_of - now, false end
     local settled = count > 0 and not (life and ts + (8 + life % 8) * 2 ^ (10 + floor(life / 8)) >= last)
-    return count, as_of - now, ts > now + AHEAD_US, settled
+    return count, as_of - now, rebased, settled
   end
 
   function kind.save(i)
@@ -431,6 +461,8 @@ local function new_sliding_window()
     level[i], dirty[i] = xs[i] * ticks + ys[i] * (ticks - floor(as_of % us / tick)), true
   end
 
+  function kind.join(i, _, x, y) xs[i], ys[i] = xs[i] + x, ys[i] + y end
+
   function kind.say(i, o, _, code)
     local known = code < CORRUPT
     out[o + 1], out[o + 2] = known and xs[i] or 0, known and ys[i] or 0
@@ -504,6 +536,12 @@ local function new_sliding_log()
   function kind.empty(i) return level[i] == 0 end
 
   function kind.charge(i, cost) zs[i] = zs[i] + cost end
+
+  function kind.join(i, more, _, _, at)
+    local token = pack(TIME, min(at, now + aheads[i]))
+    local last = behind(xs[i], ys[i], es[i], at)
+    xs[i], es[i] = sub(xs[i], 1, last - 1) .. rep(token, more) .. sub(xs[i], last, es[i]), es[i] + more * 7
+  end
 
   -- refund removes the newest tokens that are not younger than the charge. These are its own tokens, if the log still
   -- has them.
@@ -677,10 +715,13 @@ if banning then
   if not at then return refuse('bans') end
 end
 
+local mark = not banning and args[at + 1] == RAISE and #KEYS
+if mark then keys = keys - 1 end
+
 -- The forms. The tables below have the charges of all forms, one form after another. The charges of form f are at the
 -- positions firsts[f]..lasts[f]. rooms is the highest level at which a charge's cost passes, or false if there is none.
 local modes, firsts, lasts, which, spots, costs, rises, rooms, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, {}, 0
-local known, before = {}, {} -- of a raise
+local known, before, own_ats, own_before = {}, {}, {}, {} -- of a raise
 local most -- by charge: the highest level to which a raise or a charge after the fact may go
 for f = 1, forms do
   local mode, charges = args[at + 1], args[at + 2]
@@ -697,7 +738,7 @@ for f = 1, forms do
     if mode >= REFUND then
       if mode ~= LATE then
         at = at + 1
-        ats[n] = args[at] == 0 and MAX or args[at]
+        ats[n] = args[at] == 0 and math.huge or args[at]
       end
       if mode ~= REFUND then
         if mode == RAISE then
@@ -709,6 +750,10 @@ for f = 1, forms do
         most = most or {}
         most[n] = args[at] and kinds[rule].measure(args[p + 1] + args[at], args[p + 2], args[p + 3], args[p + 4])
         if not most[n] then return refuse('debt of charge ' .. j .. ' of form ' .. f) end
+        if mode == RAISE then
+          own_ats[n], own_before[n] = args[at + 1], args[at + 2]
+          at = at + 2
+        end
       end
       if not args[at] then return refuse('charge ' .. j .. ' of form ' .. f) end
     end
@@ -728,6 +773,7 @@ if life > 0 then
   if life > 1 and lives ~= life then return pack('>I7I7I7I7', now, 0, 0, lives) end
   out[4] = lives
 end
+if mark and raws[mark] then return pack('>I7I7I7I7', now, 0, 0, out[4]) end
 for i = 1, keys do
   if not raws[i] then absent[#absent + 1] = KEYS[i] end
 end
@@ -752,16 +798,6 @@ local function open(i, rule)
   if rebased then rebases = rebases + 1 end
 end
 
-local function give_back(i, rule, j)
-  local refund, l = kinds[rule].refund, level[i]
-  if refund then
-    local p = 5 * rule
-    refund(i, costs[j], ats[j], args[p + 1], args[p + 2], args[p + 3], args[p + 4])
-  elseif l > 0 then
-    level[i], dirty[i] = max(0, l - rises[j]), true
-  end
-end
-
 -- These functions are created only if the call has a raise or a charge after the fact.
 local take, raise
 if most then
@@ -775,28 +811,41 @@ if most then
     return taken
   end
 
-  -- raise raises the level of bucket i to the known level if it is lower, and charges the cost. To compute the known
-  -- level as of now, it saves this level as of its own time and opens the saved value.
+  -- as_of opens a level of the time us: it saves the level as of this time, and opens the saved value.
+  local function as_of(kind, i, x, y, us, a, b, c, d)
+    local real, ahead = now, aheads[i]
+    kind.open(false, i, a, b, c, d)
+    if x + y == 0 or us > MAX then return 0, ahead end
+    if kind.charge then kind.charge(i, x) end
+    if y > 0 then ys[i] = y end
+    level[i], aheads[i], now = x, 0, us
+    local value = kind.save(i, a, b, c, d)
+    now, aheads[i] = real, ahead
+    return kind.open(value, i, a, b, c, d)
+  end
+
+  -- raise raises the level of bucket i to the known level if it is lower, and adds the own level.
   function raise(i, rule, j)
-    local kind, p, real, l = kinds[rule], 5 * rule, now, level[i]
+    local kind, p, l = kinds[rule], 5 * rule, level[i]
     local a, b, c, d = args[p + 1], args[p + 2], args[p + 3], args[p + 4]
-    if known[j] + before[j] > 0 and ats[j] < MAX then
-      kind.open(false, i, a, b, c, d)
-      if kind.charge then kind.charge(i, known[j]) end
-      if before[j] > 0 then ys[i] = before[j] end
-      local ahead = aheads[i]
-      level[i], aheads[i], now = known[j], 0, ats[j]
-      local value = kind.save(i, a, b, c, d)
-      now, aheads[i] = real, ahead
-      local known_level, known_ahead = kind.open(value, i, a, b, c, d)
-      if known_level and known_level > l then
-        l, aheads[i] = known_level, known_ahead
-      else
-        kind.open(raws[i], i, a, b, c, d)
+    local more = as_of(kind, i, costs[j], own_before[j], own_ats[j], a, b, c, d)
+    local x, y = xs[i], ys[i]
+    local known_level, ahead = as_of(kind, i, known[j], before[j], ats[j], a, b, c, d)
+    if known_level and known_level > l then
+      l, aheads[i] = known_level, ahead
+    else
+      kind.open(raws[i], i, a, b, c, d)
+    end
+    if more and more > 0 then
+      local room = max(0, most[j] - l)
+      if more > room then
+        more = kind.join and room - room % unit[rule] or room
+        x, y = more / unit[rule], 0
       end
+      if kind.join then kind.join(i, more, x, y, own_ats[j]) end
+      l = l + more
     end
     level[i], dirty[i] = l, true
-    take(i, rule, j)
   end
 end
 
@@ -856,7 +905,8 @@ for r = at + 1, count do
         level[i], dirty[i] = level[i] + rises[j], true
         if kind.charge then kind.charge(i, costs[j]) end
       elseif mode == REFUND then
-        give_back(i, rule, j)
+        local p = 5 * rule
+        kind.refund(i, costs[j], ats[j], args[p + 1], args[p + 2], args[p + 3], args[p + 4])
       elseif mode == RAISE then
         raise(i, rule, j)
       else
@@ -894,6 +944,7 @@ for i = 1, keys do
     end
   end
 end
+if mark then redis.call('SET', KEYS[mark], '', 'EX', MARK_S) end
 if gone[1] then redis.call('DEL', unpack(gone)) end
 
 out[1], out[2], out[3] = now, rebases, later

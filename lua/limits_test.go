@@ -68,6 +68,7 @@ func TestLimits_BadArguments_ChangeNothing(t *testing.T) {
 		"no charges":              with(1, 0, 0, 64),
 		"a raise without a level": with(1, 3, 1, 1, 0, 1, 5, 5),
 		"a raise without a debt":  with(1, 3, 1, 1, 0, 1, 5, 5, 5),
+		"a raise without its own": with(1, 3, 1, 1, 0, 1, 5, 5, 5, 5, 5),
 		"late without a debt":     with(1, 4, 1, 1, 0, 1),
 		"a debt of 2^53 units":    with(1, 4, 1, 1, 0, 1, 9_007_199_245, 64),
 		"a ban without its times": {0, 1, 1, 0, 19, 10, 1, 1_000_000, 5, 3, 1, 0, 1, 1, 0, 1, 64},

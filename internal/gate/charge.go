@@ -252,12 +252,17 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 		return ChargeRefund{}, err
 	}
 	age, life := time.Since(c.issued), time.Duration(0)
+	rules := make(map[string]*planRule)
 	req := c.receipt.Request(func(id string) (*rule.Rule, *time.Location) {
 		p := facts.rules.rule(id)
+		if p != nil {
+			p = g.overridden(ctx, p, &facts, "") // the subject is not known
+		}
 		if p == nil || age > p.refills {
 			return nil, nil
 		}
 		life = max(life, p.refills)
+		rules[id] = p
 		if p.zoneOfTenant {
 			return &p.compiled, facts.zone
 		}
@@ -273,7 +278,7 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 	out := ChargeRefund{Refunded: true}
 	for i := range after {
 		if v := &after[i]; !v.Unknown {
-			out.Limits = append(out.Limits, verdictOf(v, facts.rules.rule(v.Rule.ID), false))
+			out.Limits = append(out.Limits, verdictOf(v, rules[v.Rule.ID], false))
 		}
 	}
 	if err != nil {

@@ -60,3 +60,19 @@ func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
 	execute(t, url, "UPDATE limit_overrides SET burst = 8", "SELECT pg_notify('quotasvc_catalog', 'tenant:acme')")
 	testenv.Eventually(t, func() bool { return in.limitFor("") == 5 }, "the rule itself")
 }
+
+// TestRefundCharge_Override_IsOfTheOverride: a refund finds the override of the tenant, so that it shows the limit that
+// is in force, and leaves the bucket with the override's rate.
+func TestRefundCharge_Override_IsOfTheOverride(t *testing.T) {
+	t.Parallel()
+	in := newInstance(t, testenv.Postgres(t), nil).catalogue()
+	in.putLimits(limitNamed("r", "", catalog.Match{}))
+	in.putOverride(override.Override{Rule: "r", Tenant: "acme", Rate: "77/day"})
+	testenv.Eventually(t, func() bool { return in.limitFor("") == 77 }, "the override is in force")
+	done, _ := in.charged(ChargeRequest{Cost: 70})
+	c, err := in.ParseCharge(done.ID)
+	require.NoError(t, err)
+	refund, err := in.RefundCharge(t.Context(), c)
+	assert.True(t, err == nil && refund.Refunded && len(refund.Limits) == 1 && refund.Limits[0].Limit == 77 &&
+		refund.Limits[0].Remaining == 77, "%+v, %v", refund, err)
+}

@@ -255,6 +255,11 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	c.MoveKeys(slot, from, to)
 	c.EndMove(slot, to)
 	c.Move(slot, to, from)
+	// What was decided without Redis is charged when the slot has moved.
+	testenv.Eventually(t, func() bool {
+		d := mustPeek(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: old}, {Rule: other}}, Fresh: true})
+		return !d.Degraded && d.Verdicts[0].Remaining == 0 && d.Verdicts[1].Remaining == 10-7
+	}, "redis has the charges")
 }
 
 func scriptsEverywhere(t *testing.T, c *testenv.RedisCluster) {

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"fmt"
 
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
@@ -21,15 +22,23 @@ var (
 // degraded decides without Redis, by the rules' policies. If an enforced rule is closed, degraded returns
 // ErrUnavailable and charges nothing.
 func (l *Limiter) degraded(q *query) (Decision, error) {
-	shared := query{op: q.op, tenant: q.tenant}
 	for _, c := range q.charges {
-		switch policy := c.rule.OnBackendError; {
-		case policy == rule.BackendLocalShare:
-			shared.charges = append(shared.charges, c)
-		case policy == rule.BackendClosed && !c.rule.Shadow:
+		if c.rule.OnBackendError == rule.BackendClosed && !c.rule.Shadow {
 			l.metrics.decisions.WithLabelValues(c.rule.Metric, c.rule.Kind.String(), "error", ModeLocal.String()).Inc()
 			l.metrics.degradedRules.note(c.rule.Metric, true, ModeLocal)
 			return Decision{}, fmt.Errorf("%w: rule %s is closed without Redis", ErrUnavailable, c.rule.ID)
+		}
+	}
+	return l.share(q, false), nil
+}
+
+// share decides q by this process's portions of the rules with local_share, and passes the other rules. If mirrored is
+// true, Redis is asked as well, so the charge is not owed to Redis.
+func (l *Limiter) share(q *query, mirrored bool) Decision {
+	shared := query{op: q.op, tenant: q.tenant, mirrored: mirrored}
+	for _, c := range q.charges {
+		if c.rule.OnBackendError == rule.BackendLocalShare {
+			shared.charges = append(shared.charges, c)
 		}
 	}
 	replicas := l.cfg.Replicas()
@@ -45,7 +54,23 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 		}
 		d.Verdicts[i] = Verdict{Rule: c.rule, Allowed: true, Unknown: true, Shadow: c.rule.Shadow, Mode: ModeLocal}
 	}
-	return d, nil
+	return d
+}
+
+// unshare takes back a mirrored charge.
+func (l *Limiter) unshare(q *query, d *Decision) {
+	back, _ := (&partResult{query: *q, asked: true, d: *d}).refundQuery()
+	back.mirrored = true
+	for i := range back.charges {
+		back.charges[i].taken = rule.UnknownTime
+	}
+	l.local.decide(&back, l.micros(), l.cfg.Replicas())
+}
+
+// returning reports whether other processes may not know yet that Redis is back. Then Redis lacks what they have charged
+// themselves, so this process's portions decide as well: what Redis lacks is in the portions of the others.
+func (l *Limiter) returning(key string) bool {
+	return l.store != nil && l.cfg.Replicas().Count() > 1 && l.store.IsReturning(key, returnFor)
 }
 
 // decision converts an answer to a Decision. replicas are the replicas that share the rules, or nil if the whole rule
@@ -76,6 +101,9 @@ func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
 		v.Remaining, v.Owed = 0, -v.Remaining
 	}
 	v.Reset = l.Wait(r.level, l.Capacity())
+	if c.rule.Kind.Refills() {
+		v.at = min(r.level.Now+v.Reset.Microseconds(), bound.MaxAmount)
+	}
 	if v.Remaining < l.Capacity() {
 		v.Next = l.Wait(r.level, v.Remaining+1)
 	}

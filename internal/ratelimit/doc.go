@@ -90,14 +90,21 @@
 // # Concurrency
 //
 // A Limiter is safe for concurrent use. It uses the goroutines of its store's lanes, and its own goroutines, which
-// refund charges in other slots. The store's Stop ends the lanes. Limiter.Stop waits for the refunds.
+// refund charges in other slots and send Redis what is owed. The store's Stop ends the lanes. Limiter.Stop waits for
+// its goroutines.
 //
 // # Failure
 //
 // If Redis does not decide within the budget, the rule's OnBackendError decides. local_share continues in this
 // process with its portion of the rule, from the level that Redis last reported. open passes. closed returns
-// ErrUnavailable. Such a decision is Degraded. If Redis has kept its data, the levels in Redis count again after
-// recovery, and the charges made in this process are dropped.
+// ErrUnavailable. Such a decision is Degraded.
+//
+// What a process has charged itself is owed to Redis. It is added to the bucket before the process's next request on
+// the bucket, and within a second after Redis is back if there is no such request (carry.go). Each such call has an
+// effect once, even if its reply was lost. A request whose reply was lost may be charged twice: in Redis, and in the
+// process that decided it then. Not all processes find out at the same time that Redis is back. So for some seconds a
+// request must pass Redis and the process's portion: what the other processes still owe is in their portions. A process
+// that ends while Redis is away takes what it owes with it.
 //
 // Redis may return without its data, or lose the data while it runs. Then each process raises the buckets that it uses
 // to the levels that it knows. Such a level is the level that the process last saw in Redis, plus the process's own

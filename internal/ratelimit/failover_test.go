@@ -150,10 +150,10 @@ func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, f
 	testenv.Eventually(s.t, func() bool {
 		d := mustPeek(s.t, patientLimiter(s.t, client, settings{}), s.req)
 		used = r.Burst - d.Verdicts[0].Remaining
-		return !d.Degraded
-	}, "redis says what is left")
-	admitted := s.redisAdmitted.Load()
-	s.t.Logf("%s: %d admitted by redis, %d charged; %d replies may be lost", what, admitted, used, lost)
+		return !d.Degraded && s.l.local.owing.Load() == 0
+	}, "redis has what the process has charged")
+	admitted := s.redisAdmitted.Load() + s.localAdmitted.Load()
+	s.t.Logf("%s: %d admitted, %d of them by redis, %d charged; %d replies may be lost", what, admitted, s.redisAdmitted.Load(), used, lost)
 	assert.True(s.t, used <= admitted+lost,
 		"%s: %d charged for %d admitted and %d lost replies", what, used, admitted, lost)
 	assert.True(s.t, used >= admitted-forgotten, "%s: only %d charged for %d admitted", what, used, admitted)

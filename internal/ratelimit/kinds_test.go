@@ -230,8 +230,8 @@ func TestRefund_GivesBackItsOwnCharge(t *testing.T) {
 			// remaining tokens of 10/min: 3 are taken, the time passes, 4 are taken, and the first 3 are refunded
 			after map[time.Duration]int64
 		}{
-			{"token_bucket", map[time.Duration]int64{0: 6, 30 * time.Second: 9, time.Minute: 9, 2 * time.Minute: 9}},
-			{"leaky_bucket", map[time.Duration]int64{0: 6, 30 * time.Second: 9, time.Minute: 9, 2 * time.Minute: 9}},
+			{"token_bucket", map[time.Duration]int64{0: 6, 6 * time.Second: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
+			{"leaky_bucket", map[time.Duration]int64{0: 6, 6 * time.Second: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
 			{"fixed_window", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
 			// At the start of the next window the 3 tokens of the last window count in full, and are given back.
 			{"sliding_window", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
@@ -252,6 +252,91 @@ func TestRefund_GivesBackItsOwnCharge(t *testing.T) {
 				clock.advance(-passed)
 			}
 		}
+	})
+}
+
+// TestRefund_Bucket_GivesBackWhatIsNotBackYet: what a bucket has left after a refund is at most its burst minus what was
+// charged since the refunded charge. A bucket that was in use before gets its whole charge back, as long as what was
+// taken until then has not come back.
+func TestRefund_Bucket_GivesBackWhatIsNotBackYet(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
+		for _, kind := range []string{"token_bucket", "leaky_bucket"} {
+			for i, tc := range []struct {
+				rate              string
+				before, charged   int64
+				passed            time.Duration
+				since, left, want int64
+			}{
+				{rate: "10/min", charged: 10, passed: 30 * time.Second, since: 5, want: 5},
+				{rate: "10/min", charged: 10, passed: 59900 * time.Millisecond, since: 9, want: 1},
+				{rate: "10/s", charged: 10, passed: 500 * time.Millisecond, since: 5, want: 5},
+				{rate: "10/min", charged: 10, passed: 0, since: 0, want: 10},
+				{rate: "10/min", charged: 10, passed: time.Minute, since: 10, want: 0},
+				{rate: "10/min", before: 8, charged: 2, passed: 12 * time.Second, since: 2, want: 2},
+				{rate: "10/min", before: 8, charged: 2, passed: 48 * time.Second, since: 8, want: 2},
+				{rate: "10/min", before: 8, charged: 2, passed: 54 * time.Second, since: 9, want: 1},
+				{rate: "10/min", before: 8, charged: 2, passed: 10 * time.Minute, since: 9, left: 1, want: 1},
+			} {
+				r := compile(t, rule.Spec{ID: fmt.Sprint(kind, i), Kind: kind, Rate: tc.rate, Burst: 10})
+				if tc.before > 0 {
+					mustPass(t, l, requestOf(Charge{Rule: r, Cost: tc.before}))
+				}
+				req := requestOf(Charge{Rule: r, Cost: tc.charged})
+				d := mustConsume(t, l, req)
+				clock.advance(tc.passed)
+				if tc.since > 0 {
+					mustPass(t, l, requestOf(Charge{Rule: r, Cost: tc.since}))
+				}
+				require.Equal(t, tc.left, remaining(t, l, req), "%s %d: left before the refund", kind, i)
+				mustRefund(t, l, d, req)
+				assert.Equal(t, tc.want, remaining(t, l, req), "%s %d: left after the refund", kind, i)
+			}
+		}
+	})
+}
+
+// TestRefund_Bucket_NeverBetterThanNoCharge: after random charges, a refund leaves a bucket with at most the tokens that
+// it would have if the refunded charge had not been made.
+func TestRefund_Bucket_NeverBetterThanNoCharge(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var clock testClock
+		clock.us.Store(worldStart)
+		l := New(nil, Config{Now: func() time.Time { return time.UnixMicro(clock.now()) }})
+		r := compile(t, rule.Spec{Rate: rapid.SampledFrom([]string{"10/min", "7/min", "3/s"}).Draw(t, "rate"), Burst: rapid.Int64Range(1, 12).Draw(t, "burst")})
+		of := func(tenant string, cost int64) Request {
+			return Request{Tenant: tenant, Charges: []Charge{{Rule: r, Cost: cost}}}
+		}
+		both := func(cost int64) bool { // charges both buckets
+			d := testenv.Must(t).Get(l.Consume(context.Background(), of("acme", cost)))
+			if d.Allowed {
+				require.True(t, testenv.Must(t).Get(l.Consume(context.Background(), of("without", cost))).Allowed)
+			}
+			return d.Allowed
+		}
+		pass := func() { clock.us.Add(rapid.Int64Range(0, 20_000_000).Draw(t, "us")) }
+		for range rapid.IntRange(0, 5).Draw(t, "before") {
+			both(rapid.Int64Range(1, r.Burst).Draw(t, "cost"))
+			pass()
+		}
+		req := of("acme", rapid.Int64Range(1, r.Burst).Draw(t, "refunded"))
+		d := testenv.Must(t).Get(l.Consume(context.Background(), req))
+		if !d.Allowed {
+			return
+		}
+		since := int64(0)
+		for range rapid.IntRange(0, 8).Draw(t, "since") {
+			pass()
+			if cost := rapid.Int64Range(1, r.Burst).Draw(t, "cost"); both(cost) {
+				since += cost
+			}
+		}
+		before := remaining(t, l, req)
+		mustRefund(t, l, d, req)
+		left, without := remaining(t, l, req), remaining(t, l, of("without", 1))
+		require.True(t, left <= without && left <= max(before, r.Burst-since),
+			"%d left, %d without the charge, %d charged since of %d", left, without, since, r.Burst)
 	})
 }
 

@@ -64,7 +64,10 @@ type Limiter struct {
 	micros  func() int64 // µs of a clock that does not jump
 	metrics *Metrics
 
-	background background // refunds in other slots
+	background background // refunds in other slots, and the goroutine that carries charges to Redis
+	carrying   atomic.Bool
+	stopping   context.Context
+	cancel     context.CancelFunc
 
 	stopped    atomic.Bool
 	corruptLog atomic.Int64 // µs of the last log line about an unreadable bucket
@@ -82,9 +85,11 @@ func New(store *redisstore.Store, cfg Config) *Limiter {
 		denials: newDenials(),
 		micros:  monotonicMicros(cfg.Now),
 	}
+	l.stopping, l.cancel = context.WithCancel(context.Background())
 	l.leases = newLeases(l)
 	if store != nil {
 		l.local.epochs = &epochs{cluster: store.IsCluster(), maxTags: l.local.max * localStripes, all: make(map[string]int64)}
+		l.local.carry = l.carryOn
 		store.OnChange(l.noteShard)
 		l.local.dropped = store.Watch().Forget
 		l.script = store.NewScript("limits", lua.Limits)
@@ -118,11 +123,17 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// Stop refuses new requests and waits for refunds in other slots, at most for the budget. Stop the store after the
-// limiter: the store's Stop finishes the queued requests.
-func (l *Limiter) Stop(context.Context) error {
+// Stop refuses new requests, waits for refunds in other slots, and carries charges of this process to Redis if it is
+// there, all at most for the budget. Stop the store after the limiter: the store's Stop finishes the queued requests.
+func (l *Limiter) Stop(ctx context.Context) error {
 	l.stopped.Store(true)
+	l.cancel()
 	l.background.stop()
+	if l.store != nil && !l.store.AnyAway() {
+		ctx, cancel := context.WithTimeout(ctx, l.store.Budget())
+		defer cancel()
+		l.carry(ctx)
+	}
 	return nil
 }
 
@@ -188,8 +199,21 @@ func (l *Limiter) askStore(ctx context.Context, q *query) (Decision, error) {
 // decideTogether decides q in Redis, or by the rules' policies if Redis is away. On a cluster all buckets of q must
 // have the same hash tag.
 func (l *Limiter) decideTogether(ctx context.Context, deadline time.Time, q *query) (Decision, error) {
+	var own Decision
+	returning := q.op != rule.Late && l.returning(q.charges[0].key)
+	if returning {
+		if own = l.share(q, true); !own.Allowed {
+			if l.store.IsAway(q.charges[0].key) { // whether it is back must be found out in any case
+				_, _ = l.ask(ctx, deadline, &query{op: rule.Peek, tenant: q.tenant, charges: q.charges, fresh: true})
+			}
+			return own, nil
+		}
+	}
 	asked, asOf := l.micros(), l.denials.asOf(q)
 	a, err := l.ask(ctx, deadline, q)
+	if returning && (err != nil || !a.allowed) {
+		l.unshare(q, &own)
+	}
 	switch {
 	case err == nil:
 		d := decision(q, a, nil, ModeRedis)
@@ -273,13 +297,18 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 	for _, v := range vectors {
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))
 	}
-	l.sendEpochs(b, vectors, queries)
+	results := make([]redisstore.Result[answer], len(queries))
+	if err := l.sendEpochs(b, vectors, queries); err != nil {
+		for i := range results {
+			results[i].Err = err
+		}
+		return results
+	}
 	replies := b.Run(l.script, bench.calls(l.cfg.redisNow()))
 	if l.store.IsCluster() {
 		l.sendMoving(b, vectors, replies)
 	}
 
-	results := make([]redisstore.Result[answer], len(queries))
 	received := l.micros()
 	for n, v := range vectors {
 		d, err := v.read(queries, replies[n], results)
@@ -305,7 +334,7 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 		if charged {
 			b.Wrote()
 		}
-		if l.local.observe(v, results, charged, received) && v.peeks {
+		if l.local.observe(v, results, received, l.returning(v.keys[0])) && v.peeks {
 			b.Kept(v.keys)
 		}
 	}

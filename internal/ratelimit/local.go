@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
@@ -35,11 +36,17 @@ type localState struct {
 	dropped func(key string) // called with the key of a dropped level whose bucket is not full; may be nil
 	epochs  *epochs          // of the data in Redis; nil in local mode
 	stripes [localStripes]stripe
+
+	carry    func()       // called when something is owed
+	owing    atomic.Int64 // number of owed buckets of all stripes, and of calls in unsure
+	unsureMu sync.Mutex
+	unsure   map[string][]raiseCall // by the key of the epoch: raises of which the outcome is not known
 }
 
 type stripe struct {
 	mu   sync.Mutex
 	all  map[string]localLevel
+	owed map[string]charge   // by key: buckets whose charges in this process Redis has not got yet; nil if there are none yet
 	bans map[string]localBan // nil if there are none yet
 	logs int                 // the sum of extra over the levels
 }
@@ -67,7 +74,7 @@ func newLocalState(maximum int, metrics *Metrics) *localState {
 	if maximum <= 0 {
 		maximum = DefaultMaxLocalLevels
 	}
-	l := &localState{seed: maphash.MakeSeed(), max: max(1, maximum/localStripes), metrics: metrics}
+	l := &localState{seed: maphash.MakeSeed(), max: max(1, maximum/localStripes), metrics: metrics, unsure: make(map[string][]raiseCall)}
 	for i := range l.stripes {
 		l.stripes[i].all = make(map[string]localLevel)
 	}
@@ -136,7 +143,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 			}
 		}
 		if dirty || changed {
-			l.keepOwn(q.op, c, now, b, r.level, changed)
+			l.keepOwn(q, c, now, b, r.level, changed, replicas)
 		}
 	}
 	return a
@@ -150,18 +157,41 @@ func (c *charge) late(b rule.Limit, r *bucketResult) *charge {
 	return &taken
 }
 
-// keepOwn stores the level after a decision of this process. changed means that the operation o has charged or refunded
-// tokens. The caller holds the lock.
-func (l *localState) keepOwn(o rule.Op, c *charge, now int64, b rule.Limit, st rule.Level, changed bool) {
+// keepOwn stores the level after a decision of this process. changed means that q has charged or refunded tokens. The
+// caller holds the lock.
+func (l *localState) keepOwn(q *query, c *charge, now int64, b rule.Limit, st rule.Level, changed bool, replicas *replica.Set) {
 	shard := l.stripe(c.tag)
 	e := shard.at(c.key, now)
 	next := localLevel{epoch: e.epoch, whole: e.whole}
 	if changed && l.epochs != nil {
-		if next.whole = e.charged(o, c, now); e.epoch == 0 {
+		if next.whole = e.charged(q, c, now, b, replicas); e.epoch == 0 {
 			next.epoch = l.epochs.of(c.tag)
+		}
+		if !q.mirrored {
+			l.owe(shard, c)
 		}
 	}
 	l.keep(shard, c.key, now, b, next, st)
+}
+
+// owe records that Redis lacks charges of c's bucket. The caller holds the lock.
+func (l *localState) owe(shard *stripe, c *charge) {
+	if shard.owed == nil {
+		shard.owed = make(map[string]charge)
+	}
+	if _, known := shard.owed[c.key]; !known {
+		l.owing.Add(1)
+		l.carry()
+	}
+	shard.owed[c.key] = *c
+}
+
+// unowe records that Redis lacks no charges of a bucket. The caller holds the lock.
+func (l *localState) unowe(shard *stripe, key string) {
+	if _, known := shard.owed[key]; known {
+		delete(shard.owed, key)
+		l.owing.Add(-1)
+	}
 }
 
 // known returns the level of a charge's bucket. If the level is from Redis and of another version of the rule, known
@@ -176,25 +206,24 @@ func (l *localState) known(c *charge, now int64) localLevel {
 	return shard.at(c.key, now)
 }
 
-// observe copies the levels from a reply of Redis to this process. now is the time by this process's clock. Charges
-// that this process made while Redis was away are dropped only after Redis has charged again. Otherwise a read-only or
-// full Redis, which still answers peeks, would hide these charges. The result `all` reports whether this process now
-// has the same level of each bucket as Redis.
-func (l *localState) observe(v *vector, results []redisstore.Result[answer], charged bool, now int64) (all bool) {
+// observe copies the levels from a reply of Redis to this process, except for buckets of which Redis lacks charges of
+// this process or, if returning is true, may lack charges of others. now is the time by this process's clock. The result
+// `all` reports whether this process now has the same level of each bucket as Redis.
+func (l *localState) observe(v *vector, results []redisstore.Result[answer], now int64, returning bool) (all bool) {
 	last := v.last(results)
 	all = true
 	for at, key := range v.keys {
 		next := localLevel{of: v.rules[v.ruleOf[at]].rule.Limit(), epoch: v.epoch, ahead: last[at].level.Now - now}
-		all = l.observeKey(v.tags[at], key, next, v.rules[v.ruleOf[at]].rule, last[at], charged, now) && all
+		all = l.observeKey(v.tags[at], key, next, v.rules[v.ruleOf[at]].rule, last[at], now, returning) && all
 	}
 	return all
 }
 
-func (l *localState) observeKey(tag, key string, next localLevel, bans *rule.Rule, r *bucketResult, charged bool, now int64) bool {
+func (l *localState) observeKey(tag, key string, next localLevel, bans *rule.Rule, r *bucketResult, now int64, returning bool) bool {
 	shard := l.stripe(tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if own := shard.at(key, now); !charged && own.fullAt != 0 && own.of == nil {
+	if _, owed := shard.owed[key]; owed {
 		return false
 	}
 	if r.code == rule.Corrupt || r.code == rule.Stale { // the reply has no level
@@ -202,6 +231,12 @@ func (l *localState) observeKey(tag, key string, next localLevel, bans *rule.Rul
 	}
 	if bans.Ban.After > 0 {
 		shard.observeBan(key, bans, r, now)
+	}
+	if e := shard.at(key, now); returning && e.whole != nil { // the portion goes on
+		known, _ := next.of.Store(r.level, now)
+		e.whole, e.epoch = &withoutRedis{State: known, sent: e.whole.sent}, next.epoch
+		shard.all[key] = e
+		return false
 	}
 	l.keep(shard, key, now, next.of, next, r.level)
 	return true

@@ -1,10 +1,14 @@
 package ratelimit
 
 import (
+	"crypto/rand"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
@@ -18,19 +22,20 @@ import (
 // unknownEpoch is the number that a call sends if this process knows no epoch. No data has this epoch.
 const unknownEpoch = 1
 
-// raised is the level that a bucket had when its data were lost, as far as this process knows it.
+// raised is what a bucket in Redis lacks, as far as this process knows it. The times are by Redis's clock.
 type raised struct {
-	charge *charge
-	level  rule.State // seen in Redis, in the rule's present form; At is by Redis's clock
-	own    int64      // tokens that this process has charged since then, while Redis was away
+	charge charge
+	known  rule.State // the level that the bucket had when its data were lost; zero if they were not lost
+	own    rule.State // what this process has charged itself and Redis has not got
+	before rule.State // withoutRedis.sent before it was sent
 }
 
-// withoutRedis is the level of a bucket after the decisions that this process made while Redis was away. Redis would
-// have the same level if it had made them.
+// withoutRedis is what is known of a bucket that this process has decided while Redis was away. The times are by this
+// process's clock.
 type withoutRedis struct {
-	rule.State // of the whole limit, not of a share; At is by this process's clock
+	rule.State // of the whole limit, not of a portion: the level that Redis would have if it had made these decisions
 
-	own int64 // tokens that this process charged; they are included in State
+	sent rule.State // of the portion: localLevel.State without the charges that Redis has not got yet
 }
 
 // epochs are the epochs of Redis's data that this process knows. There is one epoch, or on a cluster one for each
@@ -79,17 +84,18 @@ func (l *epochs) set(tag string, epoch int64) {
 	l.all[tag] = epoch
 }
 
-// sendEpochs adds the known epochs to the calls of vectors. If data was lost, it also raises the buckets of the vectors
-// to the levels that this process knows.
-func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []query) {
+// sendEpochs adds the known epochs to the calls of vectors. It also sends Redis what it lacks of the buckets of the
+// vectors. After an error none of the vectors may be decided in Redis.
+func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []query) error {
 	known := l.local.epochs
 	for _, v := range vectors {
 		v.epoch = max(unknownEpoch, known.of(v.tags[0]))
 		v.sent = append(append(v.sent, v.keys...), known.key(v.tags[0]))
 	}
-	if known.lost.Load() {
-		l.raise(b, vectors, queries)
+	if known.lost.Load() || l.local.owing.Load() > 0 {
+		return l.raise(b, vectors, queries)
 	}
+	return nil
 }
 
 // onEpoch stores the epoch in the reply to v's call, if the call sent an epoch.
@@ -100,100 +106,203 @@ func (l *Limiter) onEpoch(v *vector, epoch int64) {
 	}
 }
 
-// raise sends Redis the levels that this process knows from lost data, for the buckets of the vectors.
-func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) {
-	var calls []redisstore.Call
-	now := l.micros()
+// raise sends Redis what it lacks of the buckets of the vectors. If Redis has lost its data, it does so once more.
+func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) error {
+	l.local.owing.Add(1) // until the replies are here
+	defer l.local.owing.Add(-1)
+	for range 2 {
+		for _, v := range vectors {
+			v.epoch = max(unknownEpoch, l.local.epochs.of(v.tags[0]))
+		}
+		lost, err := l.raiseOnce(b, vectors, queries)
+		if err != nil || !lost {
+			return err
+		}
+	}
+	return errStale
+}
+
+func (l *Limiter) raiseOnce(b *redisstore.Batch, vectors []*vector, queries []query) (lost bool, failed error) {
+	var sent []raiseCall
+	var of []*vector
+	now, replicas := l.micros(), l.cfg.Replicas()
 	for _, v := range vectors {
+		sent = append(sent, l.local.takeUnsure(v.tags[0])...)
 		var all []raised
 		for _, i := range v.queries {
 			for j := range queries[i].charges {
-				if r, owed := l.local.owed(&queries[i].charges[j], v.epoch, now, b.Now()-now); owed {
+				if r, owed := l.local.owed(&queries[i].charges[j], v.epoch, now, b.Now()-now, replicas); owed {
 					all = append(all, r)
 				}
 			}
 		}
 		for from := 0; from < len(all); from += MaxVector {
-			calls = append(calls, v.raiseCall(all[from:min(from+MaxVector, len(all))], l.cfg.redisNow()))
+			sent = append(sent, v.raiseCall(all[from:min(from+MaxVector, len(all))], l.cfg.redisNow()))
+		}
+		for len(of) < len(sent) {
+			of = append(of, v)
 		}
 		l.metrics.raised.Add(float64(len(all)))
 	}
-	if len(calls) > 0 {
-		b.Run(l.script, calls)
+	if len(sent) == 0 {
+		return false, nil
 	}
+	calls := make([]redisstore.Call, len(sent))
+	for i := range sent {
+		calls[i] = sent[i].call
+	}
+	var back []raised
+	for i, reply := range b.Run(l.script, calls) {
+		switch {
+		case reply.Err == nil && sent[i].epoch > unknownEpoch && reply.Ints[3] != sent[i].epoch:
+			lost = true
+			l.onEpoch(of[i], reply.Ints[3])
+			back = append(back, sent[i].all...)
+		case reply.Err == nil:
+			b.Wrote()
+		case errors.Is(reply.Err, redisstore.ErrScript):
+			l.cfg.Log.Error("redis does not take what this process has charged while redis was away", "error", reply.Err)
+		default:
+			l.local.putUnsure(sent[i])
+			failed = reply.Err
+		}
+	}
+	l.local.unsend(back)
+	return lost, failed
 }
 
-// raiseCall returns the script call that raises some buckets, which are in v's slot. There are at most MaxVector
-// buckets.
-func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
+// raiseCall is a script call that raises some buckets in one slot. However often it is sent, it has an effect once.
+type raiseCall struct {
+	call  redisstore.Call
+	epoch int64 // with which it is sent
+	all   []raised
+}
+
+// raiseCall returns the call that raises some buckets, which are in v's slot. There are at most MaxVector buckets.
+func (v *vector) raiseCall(all []raised, now int64) raiseCall {
 	args := []any{now, len(all), len(all), v.epoch}
-	keys := make([]string, len(all), len(all)+1)
-	for i, r := range all {
-		keys[i] = r.charge.key
-		args = append(args, r.charge.rule.Word())
-		for _, p := range r.charge.rule.Limit().Params(r.charge.at(v.now)) {
+	keys := make([]string, len(all), len(all)+2)
+	for i := range all {
+		c := &all[i].charge
+		keys[i] = c.key
+		args = append(args, c.rule.Word())
+		for _, p := range c.rule.Limit().Params(c.at(v.now)) {
 			args = append(args, p)
 		}
 	}
 	for i := range all {
-		r := &all[i]
-		args = append(args, int64(rule.Raise), 1, i+1, 0, r.own, r.level.At, min(r.level.Used, bound.MaxAmount), min(r.level.Prev, bound.MaxAmount), r.charge.rule.Debt)
+		known, own := &all[i].known, &all[i].own
+		args = append(args, int64(rule.Raise), 1, i+1, 0, min(own.Used, bound.MaxAmount), known.At, min(known.Used, bound.MaxAmount),
+			min(known.Prev, bound.MaxAmount), all[i].charge.rule.Debt, own.At, min(own.Prev, bound.MaxAmount))
 	}
 	for i := range all {
 		args = append(args, int64(MaxVector*(i+1)+i))
 	}
-	return redisstore.Call{Keys: append(keys, v.sent[len(v.keys)]), Args: args, Packed: true}
+	life := v.sent[len(v.keys)]
+	return raiseCall{redisstore.Call{Keys: append(keys, life, life+":"+rand.Text()), Args: args, Packed: true}, v.epoch, all}
 }
 
-// owed returns the level of c's bucket that this process knows from data of another epoch, and whether there is such a
-// level. It marks the level as sent, because a bucket is raised only once. ahead is the time in µs by which Redis's
-// clock is ahead of this process's clock.
-func (l *localState) owed(c *charge, epoch, now, ahead int64) (raised, bool) {
+// takeUnsure returns the raises of which it is not known whether Redis has made them, for the data with a hash tag.
+func (l *localState) takeUnsure(tag string) []raiseCall {
+	l.unsureMu.Lock()
+	defer l.unsureMu.Unlock()
+	life := l.epochs.key(tag)
+	calls := l.unsure[life]
+	delete(l.unsure, life)
+	l.owing.Add(-int64(len(calls)))
+	return calls
+}
+
+// putUnsure keeps a raise until it is sent again.
+func (l *localState) putUnsure(r raiseCall) {
+	l.unsureMu.Lock()
+	defer l.unsureMu.Unlock()
+	life := l.epochs.key(r.all[0].charge.tag)
+	l.unsure[life] = append(l.unsure[life], r)
+	l.owing.Add(1)
+	l.carry()
+}
+
+// owed returns what Redis lacks of c's bucket, and whether it lacks anything. It marks this as sent. If the data in
+// Redis, whose epoch is given, are not those of the level in this process, the bucket lacks this level. ahead is the
+// time in µs by which Redis's clock is ahead of this process's clock.
+func (l *localState) owed(c *charge, epoch, now, ahead int64, replicas *replica.Set) (raised, bool) {
 	shard := l.stripe(c.tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	e := l.known(c, now)
-	if epoch == unknownEpoch || e.epoch == 0 || e.epoch == epoch {
+	r := raised{charge: *c}
+	l.unowe(shard, c.key)
+	if e.whole != nil {
+		r.own = e.unsent(c, now, replicas.LimitOf(c.rule, c.key))
+	}
+	if epoch != unknownEpoch && e.epoch != 0 && e.epoch != epoch {
+		switch e.epoch = epoch; {
+		case e.of != nil:
+			r.known, ahead = e.State, e.ahead
+		case e.whole != nil:
+			r.known = e.whole.without(c, now, &r.own)
+		}
+	}
+	if r.own.Empty() && r.known.Empty() {
 		return raised{}, false
 	}
-	r := raised{charge: c, level: e.State}
-	switch {
-	case e.of != nil:
-		r.level.At += e.ahead
-	case e.whole != nil:
-		r.level, r.own = e.whole.split(c, now)
-		r.level.At += ahead
-		e.whole.own = 0
+	if e.whole != nil {
+		r.before = e.whole.sent
+		e.whole = &withoutRedis{State: e.whole.State, sent: e.State}
 	}
-	e.epoch = epoch
 	shard.all[c.key] = e
-	return r, e.of != nil || e.whole != nil
+	r.own.At, r.known.At = max(0, r.own.At+ahead), max(0, r.known.At+ahead)
+	return r, true
 }
 
-// split returns two parts of w, as of now: the level seen in Redis, and the tokens that this process charged since
-// then.
-func (w *withoutRedis) split(c *charge, now int64) (seen rule.State, own int64) {
-	full := c.rule.Limit()
-	all := full.Advance(w.State, c.at(now))
-	rest := all
-	if w.own > 0 {
-		rest = full.Refund(all, w.own, rule.UnknownTime)
+// unsend undoes owed, the latest first: Redis has not got the charges, because it has lost its data.
+func (l *localState) unsend(all []raised) {
+	for _, r := range slices.Backward(all) {
+		shard := l.stripe(r.charge.tag)
+		shard.mu.Lock()
+		if e := shard.all[r.charge.key]; e.whole != nil && !r.own.Empty() {
+			e.whole = &withoutRedis{State: e.whole.State, sent: r.before}
+			shard.all[r.charge.key] = e
+			l.owe(shard, &r.charge)
+		}
+		shard.mu.Unlock()
 	}
-	unit := int64(1)
-	if k := c.rule.Kind; k == rule.KindTokenBucket || k == rule.KindLeakyBucket {
-		unit = full.Params(c.at(now))[2]
-	}
-	seen, _ = full.Store(rest, now)
-	if n := len(seen.Log); n > 0 {
-		seen.At = seen.Log[n-1]
-	}
-	return seen, (all.Used - rest.Used) / unit
 }
 
-// charged returns the new value of e.whole after a charge or refund in this process while Redis is away.
-func (e *localLevel) charged(o rule.Op, c *charge, now int64) *withoutRedis {
+// unsent returns the charges that Redis has not got, as the state of a bucket of the whole limit. b is this process's
+// portion of the limit.
+func (e *localLevel) unsent(c *charge, now int64, b rule.Limit) rule.State {
+	all, sent := b.Advance(e.State, c.at(now)), b.Advance(e.whole.sent, c.at(now))
+	s := lowered(b, all, now, sent.Used, sent.Prev)
+	if full := c.rule.Limit(); c.rule.Kind.Refills() {
+		s, _ = full.Store(full.Advance(s, c.at(now)), now) // in units of the whole limit, rounded up
+	}
+	return s
+}
+
+// without returns the level w without the charges own, as of now.
+func (w *withoutRedis) without(c *charge, now int64, own *rule.State) rule.State {
 	full := c.rule.Limit()
-	w := withoutRedis{}
+	return lowered(full, full.Advance(w.State, c.at(now)), now, own.Used, own.Prev)
+}
+
+// lowered returns the state of the level st with less tokens. All tokens of a log count as taken at the time of its
+// newest token.
+func lowered(b rule.Limit, st rule.Level, now, used, prev int64) rule.State {
+	s, _ := b.Store(st, now)
+	if n := len(s.Log); n > 0 {
+		s.At = s.Log[n-1]
+	}
+	s.Used, s.Prev, s.Log = max(0, s.Used-used), max(0, s.Prev-prev), nil
+	return s
+}
+
+// charged returns the new value of e.whole after a charge or refund in this process while Redis is away. b is this
+// process's portion of the limit.
+func (e *localLevel) charged(q *query, c *charge, now int64, b rule.Limit, replicas *replica.Set) *withoutRedis {
+	full := c.rule.Limit()
+	w := withoutRedis{sent: e.in(b)}
 	switch {
 	case e.of != nil:
 		w.State = e.State
@@ -201,13 +310,25 @@ func (e *localLevel) charged(o rule.Op, c *charge, now int64) *withoutRedis {
 		w = *e.whole
 	}
 	level := full.Advance(w.State, c.at(now))
-	if o == rule.Refund {
-		level = full.Refund(level, c.cost, c.taken)
-		w.own = max(0, w.own-c.cost)
+	w.sent.Log = slices.Clip(w.sent.Log) // it may be a part of another log
+	sent := b.Advance(w.sent, c.at(now))
+	if q.op == rule.Refund {
+		level, sent = full.Refund(level, c.cost, c.ofWhole(now, replicas)), b.Refund(sent, c.cost, c.taken)
 	} else {
-		level = full.Charge(level, c.cost)
-		w.own += c.cost
+		level, sent = full.Charge(level, c.cost), b.Charge(sent, c.cost)
 	}
 	w.State, _ = full.Store(level, now)
+	if q.mirrored {
+		w.sent, _ = b.Store(sent, now)
+	}
 	return &w
+}
+
+// ofWhole returns c.taken for the whole bucket. c was charged on this process's portion of it.
+func (c *charge) ofWhole(now int64, replicas *replica.Set) int64 {
+	if c.taken == rule.UnknownTime || !c.rule.Kind.Refills() {
+		return c.taken
+	}
+	holders, _ := replicas.Share(c.rule.Limit().Capacity())
+	return now + max(0, c.taken-now)/holders
 }

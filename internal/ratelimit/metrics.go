@@ -48,7 +48,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		stale: metric.Counter(reg, "quotasvc_limit_stale_windows_total",
 			"Requests sent to Redis twice because its clock was in another calendar window."),
 		raised: metric.Counter(reg, "quotasvc_limit_raised_total",
-			"Buckets that were empty in Redis and were raised to what this process knew, because Redis had lost its data."),
+			"Buckets in Redis that were raised by what this process charged while Redis was away, or knew of lost data."),
 		degraded: metric.Gauge(reg, "quotasvc_limit_degraded",
 			"1 while Redis, or a master of its cluster, is away and limits are decided locally."),
 		stagedRefunds: metric.CounterVec(reg, "quotasvc_limit_slot_refunds_total",

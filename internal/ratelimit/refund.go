@@ -25,8 +25,11 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	for i, c := range q.charges {
 		after[i] = Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Allowed: true, Unknown: true}
 		to := &remote
-		if l.store == nil || req.local&(1<<i) != 0 {
+		switch {
+		case l.store == nil, req.local&(1<<i) != 0 && (l.local.owes(&c) || l.store.IsAway(c.key)):
 			to = &local
+		case req.local&(1<<i) != 0: // Redis has got this charge since
+			c.taken = c.ofWhole(l.micros(), l.cfg.Replicas())
 		}
 		to.charges, to.positions = append(to.charges, c), append(to.positions, i)
 	}

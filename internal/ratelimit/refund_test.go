@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,4 +32,29 @@ func TestRefund_ReturnsTheVerdictsAfterIt(t *testing.T) {
 				got.Remaining == d.Verdicts[i].Remaining+int64(1+i), "%s: %s: %+v; a peek says %+v", where, want.Rule.Kind, got, want)
 		}
 	}
+}
+
+// TestRefund_OtherRate_GoesByTheRateOfTheBucket: a refund may be made with another rate than the charges, because an
+// override of a subject is not known then. It gives back what has not come back at the rate of the bucket.
+func TestRefund_OtherRate_GoesByTheRateOfTheBucket(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		for i, tc := range []struct {
+			rate, other string
+			passed      time.Duration
+		}{{"60/min", "7/min", 30 * time.Second}, {"6/min", "60/min", 5 * time.Minute}, {"60/min", "7/min", 0}} {
+			spec := rule.Spec{ID: fmt.Sprint("r", i), Rate: tc.rate, Burst: 60}
+			r := compile(t, spec)
+			spec.Rate = tc.other
+			all := requestOf(Charge{Rule: r, Cost: 60})
+			d := mustConsume(t, l, all)
+			clock.advance(tc.passed)
+			want := int64(60)
+			if tc.passed > 0 {
+				mustPass(t, l, requestOf(Charge{Rule: r, Cost: 30}))
+				want = 30
+			}
+			mustRefund(t, l, d, requestOf(Charge{Rule: compile(t, spec), Cost: 60}))
+			assert.Equal(t, want, remaining(t, l, all), "%s, refunded at %s", tc.rate, tc.other)
+		}
+	})
 }

@@ -30,7 +30,7 @@ type Charge struct {
 	// rule's capacity gets the verdict Never, which is not an error.
 	Cost int64
 
-	taken int64 // µs; of a refund: the time of the charge, or rule.UnknownTime
+	taken int64 // µs; of a refund: Verdict.at after the charge, or rule.UnknownTime
 }
 
 // Request is a tenant and 1..MaxCharges charges with distinct buckets, which are decided together.
@@ -86,7 +86,7 @@ type Verdict struct {
 	// Mode is the place where this rule was decided.
 	Mode Mode
 
-	at int64 // µs; the bucket's time
+	at int64 // µs; the bucket's time, or of a bucket that refills: when it is full if nothing else is charged
 }
 
 // Mode says where a decision was made.
@@ -169,6 +169,8 @@ type query struct {
 	charges []charge
 	with    *redisstore.Reads // may be nil
 	fresh   bool              // of a peek: do not decide from held levels
+
+	mirrored bool // of a decision in this process: Redis decides it as well
 
 	// positions are the indices of the charges in the whole request, if this query is a part of it.
 	positions []int

@@ -195,3 +195,44 @@ func TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly(t *testing.T) {
 	}
 	assert.Zero(t, client.Exists(context.Background(), batch[1].charges[1].key).Val(), "the stale window was written")
 }
+
+// TestFixedWindow_ClockSetBackOverItsStart_OpensOnce: the clock is fast, and tokens of the next window are taken. Then
+// the clock is set back to before the start of this window, once or many times. The window does not begin anew.
+func TestFixedWindow_ClockSetBackOverItsStart_OpensOnce(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		for i, tc := range []struct {
+			rate, zone, start string
+			back              time.Duration
+		}{
+			{"10/min", "", "2026-10-05T12:34:00Z", 4 * time.Second},
+			{"10/min", "", "2026-10-05T12:34:00Z", 11 * time.Second},
+			{"10/min", "", "2026-10-05T12:34:00Z", 62 * time.Second},
+			{"10/90min", "", "2026-10-05T12:00:00Z", time.Hour},
+			{"10/day", "Europe/Berlin", "2027-03-28T22:00:00Z", 20 * time.Hour}, // after a day of 23 hours
+			{"10/month", "", "2027-02-01T00:00:00Z", 11 * time.Second},
+			{"10/month", "America/New_York", "2026-11-01T04:00:00Z", 20 * rule.Day},
+		} {
+			spec := rule.Spec{ID: fmt.Sprint("rule-", i), Kind: "fixed_window", Rate: tc.rate}
+			if tc.zone != "" {
+				spec.Zone = zone(t, tc.zone)
+			}
+			req := requestOf(Charge{Rule: compile(t, spec)})
+			start := testenv.Must(t).Get(time.Parse(time.RFC3339, tc.start))
+			ahead := start.Add(min(tc.back/2, 3*time.Second))
+			clock.set(start.Add(-tc.back))
+			admitted := exhaust(t, l, req) // the window before
+			for range 3 {
+				clock.set(ahead)
+				admitted += exhaust(t, l, req)
+				clock.set(ahead.Add(-tc.back))
+				admitted += exhaust(t, l, req)
+				v := mustPeek(t, l, req).Verdicts[0]
+				clock.advance(v.RetryAfter - time.Microsecond)
+				assert.False(t, mustPeek(t, l, req).Allowed, "%s back %s: passes before %s", tc.rate, tc.back, v.RetryAfter)
+			}
+			clock.set(start.Add(10 * time.Second))
+			admitted += exhaust(t, l, req)
+			assert.EqualValues(t, 20, admitted, "%s, back by %s: admitted in two windows", tc.rate, tc.back)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"time"
 )
 
@@ -48,8 +49,9 @@ func (b bucket) Advance(s State, at Moment) Level {
 	} else if passed > 0 {
 		st.Used -= passed * s.Num
 	}
-	if st.MustStore = s.Unit != b.s || s.Num != b.num; s.Unit != b.s {
+	if st.MustStore = s.Unit != b.s || s.Num != b.num; st.MustStore {
 		st.Used = convert(st.Used, s.Unit, b.s)
+		st.unit, st.num = s.Unit, s.Num
 	}
 	return st
 }
@@ -62,13 +64,16 @@ func (b bucket) Charge(st Level, cost int64) Level {
 	return st
 }
 
-// Refund implements Limit.
-func (b bucket) Refund(st Level, cost, _ int64) Level {
-	if cost >= CeilDiv(st.Used, b.s) {
-		st.Used = 0
-	} else {
-		st.Used -= cost * b.s
+// Refund implements Limit. It gives back what of the bucket's level after the charge has not come back by itself, at
+// the rate with which the state was stored.
+func (b bucket) Refund(st Level, cost, until int64) Level {
+	back := min(st.Used, mulCap(cost, b.s))
+	if until != UnknownTime {
+		num, unit := cmp.Or(st.num, b.num), cmp.Or(st.unit, b.s)
+		left := min(mulCap(max(0, until-st.Now-st.Ahead), num), maxExact)
+		back = min(back, mulCap(left/unit, b.s)+partOf(b.s, left%unit, unit))
 	}
+	st.Used -= back
 	return st
 }
 

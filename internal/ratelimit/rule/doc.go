@@ -28,15 +28,16 @@
 //  3. Limit.Wait returns the time after which the same cost is allowed, if nothing else is charged meanwhile. A
 //     microsecond earlier it is not allowed.
 //  4. A refund gives back at most the tokens of its charge, and no token that has already come back with time. A
-//     token or leaky bucket cannot distinguish tokens. There a refund gives back the charge, but at most the missing
-//     tokens.
+//     token or leaky bucket cannot distinguish tokens. There a refund gives back at most what of the level after the
+//     charge has not come back. So a bucket has at most its burst minus what was charged since.
 //  5. The portions of one bucket sum to at most the bucket's capacity and rate.
 //
 // # Clock
 //
 // The package reads no clock: callers pass the time in microseconds. If the time of a state is up to 5 s ahead of
 // now, no tokens come back until the clock has caught up. If it is further ahead, the clock was set back: the state
-// keeps its level, and tokens come back from now on.
+// keeps its level, and tokens come back from now on. If the state of a fixed window is of the next window, its tokens
+// stay taken until that window ends.
 //
 // # Concurrency
 //

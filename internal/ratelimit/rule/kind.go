@@ -67,6 +67,9 @@ func (k Kind) Windowed() bool {
 	return k == KindFixedWindow || k == KindSlidingWindow
 }
 
+// Refills reports whether tokens come back continuously at the rate.
+func (k Kind) Refills() bool { return k == KindTokenBucket || k == KindLeakyBucket }
+
 // parseKind reads a kind as String writes it; empty is token_bucket.
 func parseKind(s string) (Kind, error) {
 	if s == "" {

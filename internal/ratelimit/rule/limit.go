@@ -30,8 +30,10 @@ type Limit interface {
 	fits(st Level, cost int64) bool
 	// Charge returns the level after a charge of cost, which must fit.
 	Charge(st Level, cost int64) Level
-	// Refund returns the level after a refund of a cost that was charged at the time `at`. UnknownTime means that it
-	// was charged now. It gives back at most the missing tokens.
+	// Refund returns the level after a refund of a cost. For windows and logs `at` is the time of the charge. For
+	// buckets it is the time at which the bucket would have been full again after the charge, rounded up to a
+	// microsecond, if nothing else had been charged. UnknownTime means that it was charged now. Refund gives back at
+	// most the missing tokens.
 	Refund(st Level, cost, at int64) Level
 	// Store returns the state to keep, and the time until which it must be kept. After this time the bucket is like
 	// an unused one. now is the time of st by the clock of the process that keeps the state.
@@ -76,6 +78,7 @@ type Level struct {
 	Rebased   bool  // the clock was set back: store even after a denial, else the bucket keeps its old time
 	MustStore bool  // the rule's rate has changed: store even after a denial, else the old rate stays
 
+	unit, num  int64      // buckets: State.Unit and State.Num, if the rule's rate has changed; else 0
 	start, end int64      // windows: the bounds of the window that contains Now+Ahead, in µs
 	Prev       int64      // sliding window: tokens of the previous window
 	log        []int64    // sliding log: the time of each token, ascending

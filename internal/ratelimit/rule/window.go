@@ -65,6 +65,11 @@ func (w fixedWindow) bounds(us int64, zone *time.Location) (start, end int64) {
 func (w fixedWindow) Advance(s State, at Moment) Level {
 	st := advancing(s.At, at.Now)
 	st.start, st.end = w.bounds(at.Now+st.Ahead, at.Zone)
+	if st.Rebased && s.At >= st.end && s.At < 2*st.end-st.start {
+		// The clock was set back over the start of the next window, whose tokens stay taken until it ends.
+		st.Rebased, st.Ahead = false, st.end-at.Now
+		st.start, st.end = w.bounds(st.end, at.Zone)
+	}
 	if s.At >= st.start {
 		st.Used = s.Used
 		st.MustStore = s.Used > 0 && s.Unit < st.end

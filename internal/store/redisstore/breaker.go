@@ -35,6 +35,7 @@ type breaker struct {
 
 	refusing  atomic.Bool  // open or probing; while it is false, admit takes no lock
 	unwritten atomic.Int32 // rejected writes since the last accepted write
+	closed    atomic.Int64 // ns of the time at which it closed again; 0: it has not opened yet
 
 	mu       sync.Mutex
 	until    time.Time // while the breaker is open: the time of the next probe
@@ -127,8 +128,20 @@ func (b *breaker) endProbe(now time.Time, result probe) {
 	case probeFailed:
 		b.until = now.Add(RetryAfter)
 	case probePassed:
+		b.closed.Store(now.UnixNano())
 		b.close()
 	}
+}
+
+// returning reports whether the next call is a probe, or the breaker closed less than `within` ago.
+func (b *breaker) returning(now time.Time, within time.Duration) bool {
+	if !b.refusing.Load() {
+		closed := b.closed.Load()
+		return closed != 0 && now.UnixNano()-closed < within.Nanoseconds()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.probing || !now.Before(b.until)
 }
 
 // reset closes an open breaker without a probe, because its server is no longer in use.

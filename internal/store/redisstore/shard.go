@@ -134,6 +134,9 @@ func (s *Store) add(name string) *shard {
 		s.drop(unused)
 	}
 	sh := s.newShard(name)
+	if s.AnyAway() { // the shard has the slots of a master that is away
+		sh.breaker.closed.Store(s.cfg.Now().UnixNano())
+	}
 	s.byNode[name] = sh
 	return sh
 }

@@ -211,6 +211,12 @@ func (s *Store) AnyAway() bool { return s.away.Load() > 0 }
 // IsAway reports whether the breaker of the shard that has key is open.
 func (s *Store) IsAway(key string) bool { return s.shardOf(key).breaker.isOpen() }
 
+// IsReturning reports whether the next request on key finds out whether its shard is back, or the shard came back less
+// than `within` ago. Other processes may not know yet that it is back.
+func (s *Store) IsReturning(key string, within time.Duration) bool {
+	return s.shardOf(key).breaker.returning(s.cfg.Now(), within)
+}
+
 // OnChange sets a function that is called when a breaker opens or closes. err is the reason why it opened, or nil
 // when it closes. away is the number of open breakers.
 func (s *Store) OnChange(f func(shard string, err error, away int)) { s.changed.Store(&f) }

@@ -30,7 +30,7 @@ type Charge struct {
 	Debt     int64 // tokens
 	Ban      rule.Ban
 	Cost     int64
-	Taken    int64 // us; of a refund
+	Taken    int64 // us; of a refund: the time of the charge, of a bucket when it would have been full
 	Shadow   bool
 }
 
@@ -46,6 +46,7 @@ type Bucket struct {
 	until   int64           // fixed window: us; its end, with the rounding of inFourBits
 	EmptyAt int64           // us; from then on it is like an unused bucket
 	Written Charge          // the charge that wrote it
+	before  Charge          // the charge that wrote it before this decision
 }
 
 // Row is the verdict on one charge. Its fields are those of a Verdict.
@@ -169,8 +170,14 @@ func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 	if stored := o.Buckets[c.Key]; stored != nil {
 		copied := *stored
 		b = &copied
+		b.before = stored.Written
 		b.debt, b.counts, b.log = new(big.Rat).Set(stored.debt), maps.Clone(stored.counts), append([]int64(nil), stored.log...)
 		back = b.At > now+5_000_000
+		if back && c.Kind == rule.KindFixedWindow {
+			if start, end := c.window(now); b.At >= end && b.At < end+(end-start) {
+				b.At, back = end, false // the next window keeps its tokens, as if they were taken at its start
+			}
+		}
 	}
 	mustStore := c.model().advance(c, b, now, back)
 	if back {
@@ -266,13 +273,27 @@ func (refilling) fits(c Charge, b *Bucket, later, n int64) bool {
 
 func (refilling) take(_ Charge, b *Bucket, n int64) { b.debt.Add(b.debt, Tokens(n)) }
 
-func (refilling) give(_ Charge, b *Bucket, n, _ int64) bool {
-	if b.debt.Sign() == 0 {
+// give gives back what has not come back by itself. Of a bucket, taken is the time at which everything has.
+func (refilling) give(c Charge, b *Bucket, n, taken int64) bool {
+	back := Tokens(n)
+	if taken != 0 {
+		rate := big.NewRat(c.Count, c.Period)
+		if b.before.Count > 0 {
+			rate = big.NewRat(b.before.Count, b.before.Period)
+		}
+		missing := rate.Mul(rate, Tokens(max(0, taken-b.At)))
+		if s := UnitsPerToken(c.Count, c.Period); missing.Cmp(back) < 0 { // in whole units
+			units := missing.Mul(missing, new(big.Rat).SetInt(s))
+			back = new(big.Rat).SetFrac(new(big.Int).Div(units.Num(), units.Denom()), s)
+		}
+	}
+	if back.Cmp(b.debt) > 0 {
+		back = b.debt
+	}
+	if back.Sign() <= 0 {
 		return false
 	}
-	if b.debt.Sub(b.debt, Tokens(n)); b.debt.Sign() < 0 {
-		b.debt.SetInt64(0)
-	}
+	b.debt = new(big.Rat).Sub(b.debt, back)
 	return true
 }
 

@@ -54,7 +54,7 @@ func (fixed) give(c Charge, b *Bucket, n, taken int64) bool {
 
 func (fixed) waits(c Charge, b *Bucket) int64 {
 	start, end := c.window(b.At)
-	return end - start + 5_000_000
+	return 3*(end-start) + 5_000_000 // if the clock was set back, the window may begin after the present one
 }
 
 // label returns a name of the window that contains the instant us. The name is the same in the whole window, and

@@ -1,0 +1,99 @@
+package ratelimit
+
+import (
+	"context"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/backoff"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
+)
+
+// What a process has charged itself while Redis was away is owed to Redis. It is sent before the next request on the
+// bucket that Redis decides (see Limiter.raise), or by a goroutine, which runs while something is owed. So other
+// processes also know the charges of a process that gets no more requests.
+
+// carryEvery is the time between two tries to send what is owed. Within it other processes may admit tokens that this
+// process has admitted already. While Redis is away a try costs nothing but one probe in redisstore.RetryAfter.
+const carryEvery = time.Second
+
+// returnFor is the time after which all processes have found out that Redis is back, and have sent what they owe. They
+// ask it every redisstore.RetryAfter, and every carryEvery if they owe something.
+const returnFor = redisstore.RetryAfter + 2*carryEvery
+
+// carryOn starts the goroutine that sends what is owed, if it does not run.
+func (l *Limiter) carryOn() {
+	if l.carrying.CompareAndSwap(false, true) {
+		l.background.run(func() {
+			for l.local.owing.Load() > 0 && backoff.Sleep(l.stopping, carryEvery) {
+				l.carry(l.stopping)
+			}
+			l.carrying.Store(false)
+			if l.local.owing.Load() > 0 && l.stopping.Err() == nil { // it was owed just now
+				l.carryOn()
+			}
+		})
+	}
+}
+
+// carry sends what is owed to the shards that are there. A peek at a bucket does it.
+func (l *Limiter) carry(ctx context.Context) {
+	for _, q := range l.local.owedQueries(l.store.IsCluster()) {
+		key := q.charges[0].key
+		if ctx.Err() == nil && (!l.store.IsAway(key) || l.store.IsReturning(key, 0)) {
+			_, _ = l.ask(ctx, l.store.QueueDeadline(ctx), &q) // what fails stays owed
+		}
+	}
+}
+
+// owes reports whether Redis may lack charges of c's bucket.
+func (l *localState) owes(c *charge) bool {
+	shard := l.stripe(c.tag)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if _, owed := shard.owed[c.key]; owed {
+		return true
+	}
+	l.unsureMu.Lock()
+	defer l.unsureMu.Unlock()
+	return len(l.unsure[l.epochs.key(c.tag)]) > 0
+}
+
+// owedQueries returns peeks at all buckets of which Redis lacks charges. On a cluster a peek has the buckets of one
+// hash tag.
+func (l *localState) owedQueries(cluster bool) []query {
+	var all []query
+	last := make(map[string]int) // by hash tag: the index of the query that is being filled
+	seen := make(map[string]bool)
+	add := func(c charge) {
+		if seen[c.key] {
+			return
+		}
+		seen[c.key] = true
+		tag := ""
+		if cluster {
+			tag = c.tag
+		}
+		at, known := last[tag]
+		if !known || len(all[at].charges) == MaxCharges {
+			at = len(all)
+			last[tag] = at
+			all = append(all, query{op: rule.Peek, fresh: true})
+		}
+		all[at].charges = append(all[at].charges, c)
+	}
+	for i := range l.stripes {
+		shard := &l.stripes[i]
+		shard.mu.Lock()
+		for _, c := range shard.owed {
+			add(c)
+		}
+		shard.mu.Unlock()
+	}
+	l.unsureMu.Lock()
+	defer l.unsureMu.Unlock()
+	for _, calls := range l.unsure {
+		add(calls[0].all[0].charge)
+	}
+	return all
+}
