@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import time
 from datetime import datetime, timedelta, timezone
 
@@ -163,6 +164,16 @@ def test_a_long_retry_after_is_the_callers_business(service: Service, proxy: Pro
     with pytest.raises(QuotaExceeded) as exceeded:
         Quota(proxy.url, service.key).consume(tenant, "api_calls")
     assert exceeded.value.retry_after == 86400 and len(proxy.seen) == 1
+
+
+@pytest.mark.feature("retry-after")
+def test_a_retry_after_beyond_bounds_is_not_none(service: Service, proxy: Proxy, tenant: str) -> None:
+    for seconds in ("2147483648", "6324480000", "9" * 400):
+        proxy.seen.clear()
+        proxy.faults.append(problem(429, "quota_exceeded", Retry_After=seconds))
+        with pytest.raises(QuotaExceeded) as exceeded:
+            Quota(proxy.url, service.key).consume(tenant, "api_calls")
+        assert exceeded.value.retry_after == min(float(seconds), threading.TIMEOUT_MAX) and len(proxy.seen) == 1
 
 
 @pytest.mark.feature("budget")

@@ -166,6 +166,15 @@ test('retry-after: a wait beyond maxWaitMs ends the call at once', async () => {
   assert.equal(proxy.seen.length, 1)
 })
 
+test('retry-after: a wait beyond all bounds is the longest one, not none', async () => {
+  for (const [text, ms] of [['2147483648', 2147483648e3], ['6324480000', 6324480000e3], ['9'.repeat(400), Number.MAX_SAFE_INTEGER]] as const) {
+    const proxy = await Proxy.start(unavailable(text))
+    const error = await failure(newClient({ url: proxy.url }).debit({ tenant: 'x', items: calls(1) }))
+    assert.equal(error.retryAfterMs, ms)
+    assert.equal(proxy.seen.length, 1, text)
+  }
+})
+
 test('retry-after: a real rate limit is waited for, and retryDenied: false answers at once', async () => {
   const rule = id('r')
   const tenant = await newTenant(100, [{ rule, per: ['tenant'], kind: 'token_bucket', rate: '1/s', burst: 1 }])
