@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
@@ -320,6 +321,21 @@ test('paging: a page whose answer is lost is asked for again', async () => {
   const client = newClient({ url: proxy.url })
   for await (const entry of client.list('listEntries', { tenant, meter: 'calls', kind: 'debit', limit: 2 })) amounts.push(Math.abs(entry.amount))
   assert.deepEqual(amounts, [1, 2, 3, 4, 5])
+})
+
+test('odd metadata is read as it was sent', async () => {
+  const file = new URL('../../../../internal/lab/testenv/testdata/odd-metadata.jsonl', import.meta.url)
+  const values = (await readFile(file, 'utf8')).trim().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
+  const same = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? {})) // JSON has no -0
+  const tenant = await newTenant(1000)
+  for (const [n, metadata] of values.entries()) {
+    await newClient().debit({ tenant, items: calls(1), metadata }, { idempotencyKey: `odd-${n}` })
+    await admin.api.patchTenant({ tenant, body: { metadata } })
+    assert.deepEqual(same((await admin.api.getTenant({ tenant })).metadata), same(metadata))
+  }
+  const found = new Map<string, unknown>()
+  for await (const entry of admin.list('listEntries', { tenant, meter: 'calls', kind: 'debit' })) found.set(entry.operation_id ?? '', entry.metadata)
+  for (const [n, metadata] of values.entries()) assert.deepEqual(same(found.get(`odd-${n}`)), same(metadata))
 })
 
 test('the answers of other kinds: CSV, 204, times as Date, text', async () => {
