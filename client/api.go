@@ -108,7 +108,7 @@ func ask[T any](ctx context.Context, a *API, r *call, options []Option) (*T, err
 	if err := json.Unmarshal(got.body, answer); err != nil {
 		return nil, &Error{
 			Operation: r.operation, Status: got.status, Code: CodeNotTheService, Header: got.header, Attempts: got.attempts, IdempotencyKey: got.key,
-			Detail: "the answer is not that of this operation", OutcomeUnknown: true, cause: err,
+			Detail: "the answer is not that of this operation", OutcomeUnknown: r.changes(), cause: err,
 		}
 	}
 	return answer, nil

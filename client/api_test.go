@@ -137,6 +137,8 @@ func TestAPI_Retries_OneKeyUntilDecided(t *testing.T) {
 
 func TestAPI_Final_NotSentAgain(t *testing.T) {
 	t.Parallel()
+	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }
+	read := func(c *Client) error { _, err := c.GetTenant(context.Background(), "t"); return err }
 	for what, c := range map[string]struct {
 		answer  http.HandlerFunc
 		call    func(*Client) error
@@ -154,7 +156,9 @@ func TestAPI_Final_NotSentAgain(t *testing.T) {
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://login.example/", http.StatusFound)
 		}, debit(), ErrUndecided, false},
-		"a page": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, debit(), ErrUndecided, true},
+		"a page":        {page, debit(), ErrUndecided, true},
+		"a page read":   {page, read, ErrUndecided, false},
+		"500 of a read": {problem(500, "internal", ""), read, ErrUndecided, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -240,6 +244,9 @@ func TestAPI_NoAnswer_TimeoutThenAgain(t *testing.T) {
 		err := debit(WithTimeout(20*time.Millisecond), WithDeadline(time.Second))(of(true))
 		if !errors.Is(err, ErrUndecided) || AsError(err).Code != CodeTimeout || !AsError(err).OutcomeUnknown {
 			t.Errorf("%+v", err)
+		}
+		if _, err := of(true).GetTenant(t.Context(), "t", WithTimeout(20*time.Millisecond), WithDeadline(time.Second)); AsError(err).Code != CodeTimeout || AsError(err).OutcomeUnknown {
+			t.Errorf("a read: %+v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()

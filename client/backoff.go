@@ -1,6 +1,8 @@
 package client
 
 import (
+	"errors"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -55,15 +57,28 @@ func (b Backoff) Wait(retry int, after time.Duration) time.Duration {
 		bound *= 2
 	}
 	jitter := time.Duration(random(int64(bound) + 1))
-	return max(after, 0) + min(max(jitter, 0), bound)
+	return later(max(after, 0), min(max(jitter, 0), bound))
 }
 
-// RetryAfter returns the wait that a response's Retry-After header demands. The header may have seconds or a date. If
-// the header is missing or invalid, RetryAfter returns 0.
+// later returns the sum of two times that are not below 0, or the largest time if the sum is larger.
+func later(at, wait time.Duration) time.Duration {
+	if at > math.MaxInt64-wait {
+		return math.MaxInt64
+	}
+	return at + wait
+}
+
+// RetryAfter returns the wait that a response's Retry-After header demands. The header may have seconds or a date. A
+// wait that is longer than the largest Duration (292 years) is the largest Duration. If the header is missing or
+// invalid, RetryAfter returns 0.
 func RetryAfter(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+	seconds, err := strconv.ParseUint(text, 10, 64)
+	if err == nil && seconds <= math.MaxInt64/uint64(time.Second) {
 		return time.Duration(seconds) * time.Second
+	}
+	if err == nil || errors.Is(err, strconv.ErrRange) {
+		return math.MaxInt64
 	}
 	at, err := http.ParseTime(text)
 	if err != nil {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestBackoffWait_IsBetweenRetryAfterAndCapOnTop(t *testing.T) {
 	always(t, func(d *drawn) {
 		b := d.backoff()
 		retry := int(d.between(-1, 200))
-		asked := time.Duration(d.between(-5, int64(24*time.Hour)))
+		asked := time.Duration([]int64{d.between(-5, int64(24*time.Hour)), math.MaxInt64 - d.between(0, 2)}[d.random.IntN(2)])
 		got := b.Wait(retry, asked)
 		if least := max(asked, 0); got < least || got-least > b.limit() {
 			t.Errorf("%+v.Wait(%d, %s) = %s", b, retry, asked, got)
@@ -84,7 +85,15 @@ func TestRetryAfter_ReadsSecondsOrADate(t *testing.T) {
 		{"-1", now, 0},
 		{"1.5", now, 0},
 		{"soon", now, 0},
-		{"99999999999999999999", now, 0},
+		{"2147483648", now, 2147483648 * time.Second},
+		{"9223372036", now, 9223372036 * time.Second},
+		{"9223372037", now, math.MaxInt64},
+		{"18446744073709551616", now, math.MaxInt64},
+		{"99999999999999999999999", now, math.MaxInt64},
+		{"-99999999999999999999999", now, 0},
+		{"+7", now, 0},
+		{"1e9", now, 0},
+		{"Sat, 21 Nov 9999 08:00:00 GMT", now, math.MaxInt64},
 		{"Sat, 21 Nov 2026 08:00:07 GMT", now, 7 * time.Second},
 		{"Sat, 21 Nov 2026 07:59:00 GMT", now, 0},
 		{"Sat, 21 Nov 2026 08:00:07 GMT", "", 0},

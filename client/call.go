@@ -83,6 +83,7 @@ func (a *API) attempts(outer context.Context, r *call, o *callOptions, target st
 		if unknown && (err.Status == 0 || saysNothing(err.Code)) {
 			err.OutcomeUnknown = true
 		}
+		err.OutcomeUnknown = err.OutcomeUnknown && r.changes()
 		unknown = err.OutcomeUnknown
 		if cause := outer.Err(); cause != nil {
 			err.Code, err.Detail, err.cause = CodeCanceled, "the call's context ended", cause
@@ -101,6 +102,9 @@ func (a *API) attempts(outer context.Context, r *call, o *callOptions, target st
 		}
 	}
 }
+
+// changes reports whether the operation can change something. A read has no outcome that could be unknown.
+func (r *call) changes() bool { return r.method != http.MethodGet }
 
 // saysNothing reports whether an answer with this code says nothing about an earlier attempt. The earlier attempt may
 // have taken effect, although its answer was lost.

@@ -47,8 +47,8 @@
 //     refusal.
 //  6. A LocalUnits has at most four holds. It grants only held units, except while the service is away: then it may
 //     also grant up to UnbackedMax units that are not held.
-//  7. OutcomeUnknown of an Error is true if the operation may have taken effect. If OutcomeUnknown is false, nothing
-//     was charged.
+//  7. OutcomeUnknown of an Error is true if the operation may have taken effect. It is false for reads. If OutcomeUnknown
+//     is false, nothing was charged.
 //  8. Only calls without a decision fail open. A call does not fail open if it is denied, if its key is wrong, or if
 //     its context has ended.
 //

@@ -126,7 +126,7 @@ func (l *LocalUnits) postpone(op *operation, after time.Duration) {
 	wait := l.options.Backoff.Wait(op.tries, after)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	op.wait, op.retry = wait, l.now()+wait
+	op.wait, op.retry = wait, later(l.now(), wait)
 }
 
 // exchange sends the request of an operation once, and reads the answer.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -179,5 +180,15 @@ func TestOpAnswer_WithoutCode_IsNotFinal(t *testing.T) {
 		if got := (&opAnswer{status: c.status, Code: c.code}).final(); got != c.want {
 			t.Errorf("%d %s: %t", c.status, c.code, got)
 		}
+	}
+}
+
+// TestLocalUnits_RetryAfterBeyondBounds_NotAtOnce: the time of the next attempt does not overflow.
+func TestLocalUnits_RetryAfterBeyondBounds_NotAtOnce(t *testing.T) {
+	t.Parallel()
+	l, op := &LocalUnits{now: func() time.Duration { return time.Hour }}, &operation{tries: 1}
+	l.postpone(op, RetryAfter(http.Header{"Retry-After": {"99999999999999999999"}}))
+	if op.wait != math.MaxInt64 || op.retry != math.MaxInt64 {
+		t.Errorf("waits %s until %s", op.wait, op.retry)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -206,6 +207,32 @@ func TestRetrier_RetryAfterAboveMaxWait_ReturnsAtOnce(t *testing.T) {
 	defer answer.Body.Close()
 	if body, err := io.ReadAll(answer.Body); answer.StatusCode != http.StatusTooManyRequests || len(s.sent) != 1 || len(body) != 100 || err != nil {
 		t.Errorf("got %d after %d attempts with %d bytes, %v", answer.StatusCode, len(s.sent), len(body), err)
+	}
+}
+
+// TestRetrier_RetryAfterBeyondBounds_NeverRetriesEarly: the longest wait is not shortened by the random time that is
+// added to it.
+func TestRetrier_RetryAfterBeyondBounds_NeverRetriesEarly(t *testing.T) {
+	t.Parallel()
+	for _, after := range []int{1 << 31, 6_324_480_000, math.MaxInt64} {
+		s := &script{statuses: []int{429, 429}, after: []int{after, after}}
+		r := s.retrier()
+		answer, err := r.Do(request(t, http.MethodPost, "{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if len(s.sent) != 1 {
+			t.Errorf("Retry-After %d: %d requests", after, len(s.sent))
+		}
+		r.MaxWait = math.MaxInt64
+		if answer, err = r.Do(request(t, http.MethodPost, "{}")); err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if least := time.Duration(min(after, math.MaxInt64/int(time.Second))) * time.Second; len(s.waits) != 1 || s.waits[0] < least {
+			t.Errorf("Retry-After %d: waits %v", after, s.waits)
+		}
 	}
 }
 

@@ -630,7 +630,7 @@ type BatchDebit struct {
 	// Items Each meter may appear once.
 	Items Items `json:"items"`
 
-	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
 	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1. The cap of a subject does not bound it: the tenant's units pay, and the subject's balance records the use beyond its cap as its overage.
@@ -1116,7 +1116,7 @@ type ConsumeRequest struct {
 	// Items Each meter may appear once.
 	Items Items `json:"items,omitempty,omitzero"`
 
-	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
 	// Method The HTTP method of the request, in upper case, for limits with `match.method`.
@@ -1185,7 +1185,7 @@ type DebitRequest struct {
 	// Items Each meter may appear once.
 	Items Items `json:"items"`
 
-	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
 	// Mode What happens if less is available than requested. `normal` charges all or nothing. `best_effort` charges the available units and returns the rest as `shortfall`. `drain` is for finished work: it charges the available units and records the rest as overage, even above the cap, up to 2^53-1. The cap of a subject does not bound it: the tenant's units pay, and the subject's balance records the use beyond its cap as its overage.
@@ -1403,7 +1403,7 @@ type Entry struct {
 	// Line The number of the line in its operation, from 1.
 	Line int32 `json:"line"`
 
-	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata json.RawMessage `json:"metadata,omitempty,omitzero"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -1926,7 +1926,7 @@ type HoldRequest struct {
 	// Items Each meter may appear once.
 	Items Items `json:"items"`
 
-	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
 	// Subject A user, team, key or project of the tenant, for records, caps and limits per subject.
@@ -2719,7 +2719,7 @@ type LimitingKind string
 // LimitingLevel Whether the tenant's balance or the subject's cap prevents it.
 type LimitingLevel string
 
-// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
+// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 type Metadata = map[string]any
 
 // Meter A kind of use, or a value, that is counted in its smallest unit.
@@ -3712,7 +3712,7 @@ type Tenant struct {
 	// Features Features by name. A feature that is false, 0 or absent is not granted.
 	Features Features `json:"features,omitempty,omitzero"`
 
-	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata json.RawMessage `json:"metadata"`
 
 	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
@@ -3766,7 +3766,7 @@ type TenantChange struct {
 	// Features Features by name. A feature that is false, 0 or absent is not granted.
 	Features Features `json:"features,omitempty,omitzero"`
 
-	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata json.RawMessage `json:"metadata"`
 
 	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
@@ -3850,7 +3850,7 @@ type TenantPatch struct {
 	// Features The tenant's own features to set. null removes the tenant's own value, so that the plan's value applies again.
 	Features FeaturePatch `json:"features,omitempty,omitzero"`
 
-	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
 	// Overrides New amounts for these meters. null restores the amount of the plan. Other overrides do not change.
@@ -3889,7 +3889,7 @@ type TenantRequest struct {
 	// Features Features by name. A feature that is false, 0 or absent is not granted.
 	Features Features `json:"features,omitempty,omitzero"`
 
-	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits.
+	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
 	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -114,7 +115,7 @@ func refuse(e *client.Error) (*Decision, error) {
 }
 
 func undecided(e *client.Error) *Decision {
-	seconds := max(int64((e.RetryAfter+time.Second-1)/time.Second), 1)
+	seconds := max(int64(math.Ceil(e.RetryAfter.Seconds())), 1)
 	d, _ := refused(http.StatusServiceUnavailable, http.Header{"Retry-After": {strconv.FormatInt(seconds, 10)}}, &client.Problem{
 		Type: "about:blank", Title: "Unavailable", Code: client.ProblemCodeUnavailable, RequestID: e.RequestID,
 		Detail: fmt.Sprintf("the quota could not be decided now; retry after %d s", seconds),

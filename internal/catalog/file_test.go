@@ -148,6 +148,10 @@ func TestParseFile_ProblemsWithLineAndPath(t *testing.T) {
 				"12|plans.k.allowances[0].amount|must be an integer",
 			},
 		},
+		"numbers beyond float64": {
+			"tenants:\n  a: {plan: p, metadata: {n: 1e309}}\n  b: {plan: p, metadata: {list: [{n: -2e+999}]}}\n  c: {plan: p, metadata: {n: '1e309'}}\n",
+			[]string{"2|tenants.a.metadata|must be a JSON object", "3|tenants.b.metadata|must be a JSON object"},
+		},
 		"nothing where a value belongs": {
 			`plans:
   a:

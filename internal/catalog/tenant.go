@@ -98,10 +98,9 @@ func (t *Tenant) normalize() {
 	t.Status = cmp.Or(t.Status, StatusActive)
 	if t.Metadata == nil {
 		t.Metadata = json.RawMessage("{}")
-	} else {
-		var c check.Checker
-		t.Metadata = c.Metadata(t.Metadata)
-	}
+	} else if metadata := new(check.Checker).Metadata(t.Metadata); metadata != nil {
+		t.Metadata = metadata
+	} // else it is stored, and stays as it is
 	if len(t.Overrides) == 0 {
 		t.Overrides = nil
 	}

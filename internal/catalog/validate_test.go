@@ -13,6 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
 func TestPutMeter_IDFollowsContract(t *testing.T) {
@@ -112,7 +113,7 @@ func TestTenant_MetadataIsStorable(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
 	for _, good := range []string{
 		`{}`, ` { "a" : 1 } `, `{"a":"` + strings.Repeat("x", bound.MaxMetadata-8) + `"}`, nested(bound.MaxMetadataDepth),
-		`{"n":` + strings.Repeat("9", 64) + `}`, `{"n":1e999}`, `{"n":-1.5E-999}`, `{"n":1e001}`, `{"ü":"\u0001\ud83d\ude00"}`,
+		`{"n":` + strings.Repeat("9", 64) + `}`, `{"n":-1e308}`, `{"n":-1.5E-999}`, `{"n":1e001}`, `{"ü":"\u0001\ud83d\ude00"}`,
 	} {
 		require.NoError(t, validate(&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(good)}), good)
 		_, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Metadata: json.RawMessage(good)})
@@ -121,10 +122,26 @@ func TestTenant_MetadataIsStorable(t *testing.T) {
 	for _, bad := range []string{
 		``, `null`, `[]`, `1`, `"a"`, `{`, `{}x`, `{"a":1,"a":2}`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}",
 		`{"a":"` + strings.Repeat("x", bound.MaxMetadata-7) + `"}`, nested(bound.MaxMetadataDepth + 1),
-		`{"n":` + strings.Repeat("9", 65) + `}`, `{"n":1e1000}`, `{"n":1e-1000}`, `{"n":1e0001}`,
+		`{"n":` + strings.Repeat("9", 65) + `}`, `{"n":1e309}`, `{"a":[{"n":-1e309}]}`, `{"n":1e1000}`, `{"n":1e-1000}`, `{"n":1e0001}`,
 	} {
 		require.Equal(t, errcode.InvalidArgument, errcode.Of(validate(&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(bad)})), bad)
 		_, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Metadata: json.RawMessage(bad)})
 		require.Equal(t, errcode.InvalidArgument, errcode.Of(err), bad)
+	}
+}
+
+// TestPatchTenant_StoredMetadata_NotRefused: PostgreSQL returns 1e308 with 309 digits, and earlier versions stored larger
+// numbers. A patch that does not name metadata keeps both.
+func TestPatchTenant_StoredMetadata_NotRefused(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	seed(t, s)
+	for _, stored := range []string{`{"n": 1e308}`, `{"n": [1e400]}`} {
+		testenv.Exec(t, s.db.Pool(), "UPDATE tenants SET status = 'active', metadata = $1 WHERE tenant_id = 'acme'", stored)
+		change, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Status: new(StatusSuspended)})
+		require.NoError(t, err, stored)
+		require.Equal(t, StatusSuspended, change.After.Status)
+		require.True(t, len(change.After.Metadata) > 300, "%s", change.After.Metadata)
+		require.Equal(t, change.Before.Metadata, change.After.Metadata)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"golang.org/x/term"
 )
@@ -98,6 +99,15 @@ func atOrNone(t *time.Time) string {
 		return "-"
 	}
 	return at(*t)
+}
+
+// printable returns text for a terminal. If text has characters that control a terminal, or that nobody can see, it is
+// quoted.
+func printable(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.QuoteToASCII(text)
+	}
+	return text
 }
 
 // orDash returns text. It returns "-" if text is empty.

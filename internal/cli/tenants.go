@@ -113,10 +113,12 @@ func printTenant(io *IO, t *client.Tenant) {
 	if p := t.Pending; p != nil {
 		io.printf("  from %s on: plan %s, periods in %s\n", at(p.From), p.Plan, p.Timezone)
 	}
-	var metadata client.Metadata
+	var metadata map[string]json.RawMessage   // a decoder of the values would change some of them
 	_ = json.Unmarshal(t.Metadata, &metadata) // the service stores only objects
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		io.printf("  %s: %v\n", key, metadata[key])
+		value := string(metadata[key])
+		_ = json.Unmarshal(metadata[key], &value) // a text is printed without quotation marks
+		io.printf("  %s: %s\n", printable(key), printable(value))
 	}
 	for _, meter := range slices.Sorted(maps.Keys(t.Overrides)) {
 		io.printf("  %s: %s instead of the plan's amount\n", meter, amount(t.Overrides[meter]))

@@ -22,7 +22,8 @@ func TestPolicy_CapacityAndTimeToFull(t *testing.T) {
 		`"r";q=10;w=3600`:                    {Kind: "sliding_window", Rate: "10/h", Burst: 10},
 		`"r";q=10;w=2`:                       {Kind: "sliding_log", Rate: "10/1500ms", Burst: 10},
 		`"r";q=3;qu="concurrent-requests"`:   {Kind: "concurrency", Burst: 3},
-		`"r";q=999999999999999;w=4611686019`: {Kind: "token_bucket", Rate: "1000000/s", Burst: 9007199254740991},
+		`"r";q=200;w=6324480000`:             {Kind: "token_bucket", Rate: "1/8784h", Burst: 200},
+		`"r";q=999999999999999;w=9007199255`: {Kind: "token_bucket", Rate: "1000000/s", Burst: 9007199254740991},
 	} {
 		l.Rule, l.Per = "r", []string{"tenant"}
 		r, err := compileRule(&l)

@@ -30,7 +30,7 @@ func (s *Server) checkBatch(rc *request) error {
 			return err
 		}
 	}
-	outcomes := ofOwnTenants(rc, checks, s.gate.CheckBatch, func(err error) gate.CheckOutcome {
+	outcomes := ofOwnTenants(rc, checks, nil, s.gate.CheckBatch, func(err error) gate.CheckOutcome {
 		return gate.CheckOutcome{Err: err}
 	})
 	return rc.sendChecks(outcomes)
@@ -55,12 +55,13 @@ func (rc *request) sendChecks(outcomes []gate.CheckOutcome) error {
 	return rc.sendBytes(http.StatusOK, typeJSON, append(out, "]}"...))
 }
 
-// ofOwnTenants carries out those requests whose tenants the key may reach. For every other request, the result is
-// what refuse returns. The results have the order of the requests.
+// ofOwnTenants carries out those requests whose tenants the key may reach and that are not refused already. For every
+// other request, the result is what refuse returns. The results have the order of the requests.
 func ofOwnTenants[O any](
-	rc *request, all []gate.Request, carryOut func(context.Context, []gate.Request) []O, refuse func(error) O,
+	rc *request, all []gate.Request, refused map[int]error,
+	carryOut func(context.Context, []gate.Request) []O, refuse func(error) O,
 ) []O {
-	if rc.key.Tenant == "" {
+	if rc.key.Tenant == "" && refused == nil {
 		return carryOut(rc.ctx, all)
 	}
 	rc.tenant = rc.key.Tenant
@@ -68,11 +69,14 @@ func ofOwnTenants[O any](
 	own := make([]gate.Request, 0, len(all))
 	at := make([]int, 0, len(all))
 	for i := range all {
-		if rc.key.May(all[i].Tenant) {
+		switch {
+		case !rc.key.May(all[i].Tenant):
+			out[i] = refuse(errOtherTenant())
+		case refused[i] != nil:
+			out[i] = refuse(refused[i])
+		default:
 			own = append(own, all[i])
 			at = append(at, i)
-		} else {
-			out[i] = refuse(errOtherTenant())
 		}
 	}
 	for i, o := range carryOut(rc.ctx, own) {

@@ -169,14 +169,14 @@ func TestDecode_MetadataIsStorable(t *testing.T) {
 	digits := strings.Repeat("9", 64)
 	for _, metadata := range []string{
 		`{}`, `{"a":null,"b":[true,{"c":-1.5e-3}]}`, `{"a":"\\u0000"}`, `{"a":"\"\\"}`, filled(bound.MaxMetadata), nested(bound.MaxMetadataDepth),
-		`{"a":1e999,"b":` + digits + `}`,
+		`{"a":1e308,"b":` + digits + `}`,
 	} {
 		_, faults := faultsOf(t, body(metadata))
 		assert.True(t, faults == nil, "%.40s: %q", metadata, faults)
 	}
 	for _, metadata := range []string{
 		`[]`, `"x"`, `1`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":["\\\u0000"]}`, filled(bound.MaxMetadata + 1),
-		nested(bound.MaxMetadataDepth + 1), `{"a":1e1000}`, `{"a":1E+1000}`, `{"a":1e0001}`, `{"a":9` + digits + `}`,
+		nested(bound.MaxMetadataDepth + 1), `{"a":1e309}`, `{"a":[{"b":-2e308}]}`, `{"a":1e1000}`, `{"a":1E+1000}`, `{"a":1e0001}`, `{"a":9` + digits + `}`,
 	} {
 		_, faults := faultsOf(t, body(metadata))
 		assert.True(t, len(faults) == 1 && faults[0] == "metadata "+bound.MustBeMetadata, "%.40s: %q", metadata, faults)

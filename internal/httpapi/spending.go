@@ -29,8 +29,9 @@ const (
 
 // batch is the body of POST /v1/debits/batch.
 type batch struct {
-	debits []gate.Request
-	dryRun bool
+	debits  []gate.Request
+	refused map[int]error // those whose metadata is beyond its bounds, by index
+	dryRun  bool
 }
 
 func itemMembers() []body.Member[ledger.Item] {
@@ -105,7 +106,18 @@ func staleMember() body.Member[gate.Request] {
 func batchMembers(debit []body.Member[gate.Request]) []body.Member[batch] {
 	return []body.Member[batch]{
 		body.Required("debits", func(d *body.Document, b *batch) {
-			body.ReadList(d, &b.debits, 1, ledger.BatchMax, func(d *body.Document, r *gate.Request) { body.ReadObject(d, r, debit) })
+			body.ReadList(d, &b.debits, 1, ledger.BatchMax, func(d *body.Document, r *gate.Request) {
+				body.ReadObject(d, r, debit)
+				if r.Metadata == nil {
+					return // a value of another type is a fault of the program that sent it
+				}
+				if err := d.Withdraw("metadata"); err != nil {
+					if b.refused == nil {
+						b.refused = map[int]error{}
+					}
+					b.refused[len(b.debits)-1] = err
+				}
+			})
 		}),
 		body.Optional("dry_run", func(d *body.Document, b *batch) { b.dryRun = d.Boolean() }),
 	}
@@ -258,7 +270,8 @@ func (rc *request) writeDebitHeaders(r *ledger.DebitResult) {
 }
 
 // debitBatch carries out independent debits and returns the result of each debit. If one debit is malformed, it
-// carries out none.
+// carries out none. A debit whose metadata is beyond its bounds fails alone, because metadata often comes
+// from end users.
 func (s *Server) debitBatch(rc *request) error {
 	var b batch
 	if err := decode(rc, &b, s.bodies.batch); err != nil {
@@ -282,7 +295,7 @@ func (s *Server) debitBatch(rc *request) error {
 	if err := missing.Err(); err != nil {
 		return err
 	}
-	outcomes := ofOwnTenants(rc, b.debits, s.gate.DebitBatch, func(err error) gate.DebitOutcome {
+	outcomes := ofOwnTenants(rc, b.debits, b.refused, s.gate.DebitBatch, func(err error) gate.DebitOutcome {
 		return gate.DebitOutcome{Err: err}
 	})
 	return rc.sendBatch(b.debits, outcomes)

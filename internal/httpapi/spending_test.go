@@ -279,6 +279,40 @@ func TestDebitBatch_AnswersEach(t *testing.T) {
 	assert.Zero(t, s.remaining("acme", "calls"), "remain")
 }
 
+// TestDebitBatch_MetadataRefused_OthersAreDone: metadata often comes from end users, so it must not stop the debits of
+// others.
+func TestDebitBatch_MetadataRefused_OthersAreDone(t *testing.T) {
+	t.Parallel()
+	s := newService(t).catalogue()
+	debit := func(key, more string) string {
+		return fmt.Sprintf(`{"idempotency_key":%q,%s%s`, key, more, demandOf("acme", "calls", 1)[1:])
+	}
+	list := []string{
+		debit("a", `"metadata":{"n":1e309},`), debit("b", `"metadata":{"n":1e308},`), debit("c", `"metadata":{"a":[{"n":-2e308}]},`),
+		debit("d", `"metadata":{"n":`+strings.Repeat("9", 65)+`},`), debit("e", ``), debit("f", `"metadata":{"n":"\u0000"},`),
+	}
+	for range 40 { // more than the faults of one answer
+		list = append(list, debit("a", `"metadata":{"n":1e309},`))
+	}
+	body := `{"debits":[` + strings.Join(list, ",") + `]}`
+	for range 2 {
+		for i, r := range decoded[client.DebitBatchAnswer](s.call("POST", "/v1/debits/batch", body).want(200)).Results {
+			if i == 1 || i == 4 {
+				assert.Equal(t, 200, r.Status, "%d: %+v", i, r)
+				continue
+			}
+			assert.True(t, r.Status == 400 && r.Code == client.ProblemCodeInvalidArgument && len(r.Errors) == 1 && r.Errors[0].Field == "metadata",
+				"%d: %+v", i, r)
+		}
+	}
+	assert.EqualValues(t, 8, s.remaining("acme", "calls"))
+	s.call("POST", "/v1/debits/batch", `{"debits":[`+list[4]+`,`+debit("a", `"metadata":[],`)+`]}`).refused("debits[1].metadata")
+	for _, whole := range []string{debit("", `"metadata":{"n":1e309},`), debit("a", `"metadata":{"n":1e309},"mode":"force",`)} {
+		a := s.call("POST", "/v1/debits/batch", `{"debits":[`+list[4]+`,`+whole+`]}`).want(400)
+		assert.NotContains(t, string(a.body), "metadata", "a fault of the whole body: %s", a.body)
+	}
+}
+
 func TestDebitBatch_OneInvalid_RefusedWhole(t *testing.T) {
 	t.Parallel()
 	s := newService(t).catalogue()

@@ -151,7 +151,7 @@ func (w *Writer) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 		prefix, reset := "X-RateLimit-", seconds(fullIn(v))
 		switch legacy {
 		case legacyXEpoch:
-			reset = seconds(time.Duration(w.now().Add(fullIn(v)).UnixNano()))
+			reset = w.now().Add(fullIn(v) + time.Second - 1).Unix()
 		case legacyXDelta:
 		case legacyDraft:
 			prefix = "RateLimit-"

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,16 @@ func TestLegacyHeaders_MostRestrictiveLimit(t *testing.T) {
 		}
 		assert.True(t, maps.Equal(c.want, got), "%v, want %v", c.want, got)
 	}
+}
+
+// TestLegacyHeaders_ResetAfter2262_IsItsInstant: the slowest limit fills in 285 years, and a time in nanoseconds ends in
+// 2262.
+func TestLegacyHeaders_ResetAfter2262_IsItsInstant(t *testing.T) {
+	t.Parallel()
+	h := http.Header{}
+	full := 9_007_199_254_740_991 * time.Microsecond
+	(&Writer{Legacy: []Legacy{legacyXEpoch}, Now: noon}).Write(h, []gate.LimitVerdict{{Rule: "slow", Allowed: true, Full: full}})
+	assert.Equal(t, strconv.FormatInt(noon().Unix()+9_007_199_255, 10), only(t, h, "X-RateLimit-Reset"))
 }
 
 func TestLegacyHeaders_Ambiguous_Refused(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -237,6 +238,22 @@ func (d *Document) FaultIn(part, must string) {
 	if !d.broken {
 		d.faults.Add(d.path()+part, must)
 	}
+}
+
+// Withdraw removes the fault of a field of the object that was read last, so that this fault does not refuse the whole
+// document. It returns the fault under the field's name as an *Error, or nil if the field has no fault.
+func (d *Document) Withdraw(field string) error {
+	if d.broken {
+		return nil
+	}
+	path := Join(d.path(), field)
+	i := slices.IndexFunc(d.faults, func(f Fault) bool { return f.Field == path })
+	if i < 0 {
+		return nil
+	}
+	refused := &Error{Faults: []Fault{{Field: field, Message: d.faults[i].Message}}}
+	d.faults = slices.Delete(d.faults, i, i+1)
+	return refused
 }
 
 // root is the path of the document itself.

@@ -286,16 +286,20 @@ func ParseAddress(text string) (address netip.Addr, ok bool) {
 }
 
 // Metadata reads an object that the client defines. It returns the object without blanks and with sorted fields. So a
-// retry gives the same bytes even if it writes the same metadata differently.
+// retry gives the same bytes even if it writes the same metadata differently. It returns an object beyond the bounds
+// together with its fault.
 func (d *Document) Metadata() []byte {
 	raw, ok := d.value()
 	if !ok {
 		return nil
 	}
 	value := raw.Clone()
-	if raw.Kind() != '{' || value.Format(jsontext.ReorderRawObjects(true)) != nil || !bound.Metadata(value) {
+	if raw.Kind() != '{' || value.Format(jsontext.ReorderRawObjects(true)) != nil {
 		d.fault(bound.MustBeMetadata)
 		return nil
+	}
+	if !bound.Metadata(value) {
+		d.fault(bound.MustBeMetadata)
 	}
 	return value
 }

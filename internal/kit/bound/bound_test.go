@@ -2,6 +2,7 @@ package bound
 
 import (
 	"encoding/json"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -93,12 +94,13 @@ func TestMetadata_SizeDepthTextAndNumbers(t *testing.T) {
 	digits := strings.Repeat("9", maxMetadataNumber)
 	for _, good := range []string{
 		`{}`, `{"a":null,"b":[true,{"c":-1.5e-3}]}`, `{"a":"\\u0000"}`, `{"a":"\"\\"}`, filled(MaxMetadata), nested(MaxMetadataDepth),
-		`{"a":1e999,"b":` + digits + `}`, `{"a":1e001}`, `{"a":"1e1000"}`, `{"a":"[[[[[[[[[[[[[[[[["}`,
+		`{"a":1e-999,"b":` + digits + `}`, `{"a":1e001}`, `{"a":[{"b":-1.7976931348623158e308}]}`, `{"a":0e999}`, `{"a":"1e1000"}`, `{"a":"[[[[[[[[[[[[[[[[["}`,
 	} {
 		assert.True(t, Metadata([]byte(good)), "%.40s is refused", good)
 	}
 	for _, bad := range []string{
 		``, `1`, `[]`, `"x"`, `null`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":["\\\u0000"]}`, filled(MaxMetadata + 1), nested(MaxMetadataDepth + 1),
+		`{"a":1.7976931348623159e308}`, `{"a":[{"b":-1e309}]}`, `{"a":1,"b":1E+999}`, `{"a":` + digits[1:60] + `e250}`,
 		`{"a":1e1000}`, `{"a":1E+1000}`, `{"a":9` + digits + `}`, `{"a":1e0001}`, `{"a":1e-0001}`,
 	} {
 		assert.False(t, Metadata([]byte(bad)), "%.40s is accepted", bad)
@@ -106,9 +108,9 @@ func TestMetadata_SizeDepthTextAndNumbers(t *testing.T) {
 }
 
 // The checks get bytes from unknown clients. Metadata must not panic for any bytes, and must not accept a number that
-// PostgreSQL's numeric cannot store.
+// PostgreSQL's numeric cannot store, or that is infinite for a reader with float64.
 func FuzzMetadata(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"a":1e0001}`, `{"`, `{"\`, `{"a":[-`, `{"a":"\u0000"}`} {
+	for _, seed := range []string{`{}`, `{"a":1e0001}`, `{"a":1e309}`, `{"`, `{"\`, `{"a":[-`, `{"a":"\u0000"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, object []byte) {
@@ -118,7 +120,8 @@ func FuzzMetadata(f *testing.F) {
 			return
 		}
 		for name, number := range plain {
-			assert.True(t, len(number) <= maxMetadataNumber, "%q: %s", name, number)
+			value, err := number.Float64()
+			assert.True(t, len(number) <= maxMetadataNumber && err == nil && !math.IsInf(value, 0), "%q: %s", name, number)
 		}
 	})
 }

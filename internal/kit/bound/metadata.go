@@ -1,6 +1,9 @@
 package bound
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 const (
 	// MaxMetadata is the largest size of metadata in bytes, without blanks. Every entry of an operation contains its
@@ -17,7 +20,7 @@ const (
 
 	// MustBeMetadata is the sentence for a value that Metadata refuses.
 	MustBeMetadata = "must be a JSON object of at most 4096 bytes without blanks and 16 levels, without duplicate names, without U+0000 " +
-		"and without numbers beyond 64 characters or an exponent beyond 3 digits"
+		"and without numbers beyond 1.797e308, 64 characters or an exponent of 3 digits"
 )
 
 // Metadata reports whether object is a JSON object within the bounds of metadata. object must be valid JSON without
@@ -43,7 +46,7 @@ func Metadata(object []byte) bool {
 			i = end
 		case c == '-' || c >= '0' && c <= '9':
 			end := numberEnd(object, i)
-			if !isStorable(object[i:end]) {
+			if !isNumber(object[i:end]) {
 				return false
 			}
 			i = end - 1
@@ -78,11 +81,16 @@ func numberEnd(object []byte, start int) int {
 	return end
 }
 
-// isStorable reports whether jsonb can store a JSON number.
-func isStorable(number []byte) bool {
+// isNumber reports whether jsonb can store a JSON number, and whether the nearest float64 is finite. Most languages read
+// numbers as float64: some of them refuse a whole document with a number beyond it, others read infinity.
+func isNumber(number []byte) bool {
 	if len(number) > maxMetadataNumber {
 		return false
 	}
 	e := bytes.IndexAny(number, "eE")
-	return e < 0 || len(bytes.TrimLeft(number[e+1:], "+-")) <= maxMetadataExponent
+	if e < 0 {
+		return true // 64 digits are far below 1.797e308
+	}
+	_, err := strconv.ParseFloat(string(number), 64)
+	return err == nil && len(bytes.TrimLeft(number[e+1:], "+-")) <= maxMetadataExponent
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 )
@@ -156,6 +157,10 @@ func (r *Reader) json(to []byte, path string, n ast.Node, depth int) ([]byte, bo
 	case *ast.BoolNode:
 		return strconv.AppendBool(to, n.Value), true
 	case *ast.StringNode:
+		// The parser takes a number that no type of Go can hold, such as 1e309, for a text.
+		if n.Token.Type == token.StringType && plainNumber.MatchString(n.Value) {
+			return r.number(to, path, n)
+		}
 		return r.text(to, path, n, n.Value)
 	case *ast.LiteralNode:
 		return r.text(to, path, n, n.Value.Value)

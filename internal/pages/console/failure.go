@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,11 +73,33 @@ var titles = map[client.ProblemCode]string{
 	client.ProblemCodeIdempotencyKeyReused: "This form was sent before with other values",
 }
 
+// titleOf returns the title of an error page. If the API neither refused the request nor may have changed something, it
+// was read from the API, and the reading failed.
+func titleOf(e *client.Error) string {
+	refused := e.Problem != nil && e.Status < http.StatusInternalServerError
+	switch {
+	case titles[e.Code] != "":
+		return titles[e.Code]
+	case refused:
+		return "The API refuses this (" + string(e.Code) + ")"
+	case e.OutcomeUnknown:
+		return titles[client.ProblemCodeOutcomeUnknown]
+	case e.Status == 0:
+		return "Failed to read: " + string(e.Code)
+	default:
+		return fmt.Sprintf("Failed to read: %s, status %d", e.Code, e.Status)
+	}
+}
+
 // ofAPI returns an error of the API as an error with texts for people.
 func ofAPI(e *client.Error) *failure {
-	f := &failure{status: e.Status, title: titles[e.Code], detail: sentence(e.Detail), id: e.RequestID}
-	f.title = cmp.Or(f.title, "The API refuses this ("+string(e.Code)+")")
-	f.status = cmp.Or(f.status, http.StatusServiceUnavailable)
+	f := &failure{status: e.Status, title: titleOf(e), detail: sentence(e.Detail), id: e.RequestID}
+	switch {
+	case e.Status == 0:
+		f.status = http.StatusServiceUnavailable
+	case e.Status < http.StatusBadRequest: // an answer that the client cannot read is no success of the page
+		f.status = http.StatusBadGateway
+	}
 	if e.Problem != nil {
 		f.fields = e.Problem.Errors
 	}

@@ -2,10 +2,10 @@ package console
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quotasvc/quotasvc/client"
@@ -128,8 +128,10 @@ func (g *granted) featureText(name string) string {
 			return "yes"
 		}
 		return "no"
+	case float64:
+		return formatFloat(value)
 	default:
-		return strings.Trim(pretty(value), `"`)
+		return fmt.Sprint(value)
 	}
 }
 

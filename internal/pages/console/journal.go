@@ -144,7 +144,7 @@ func sendJournal(c *call, t *tenantView) error {
 			e := &page.Items[i]
 			_ = w.Write([]string{
 				strconv.FormatInt(e.Seq, 10), machine(e.CreatedAt), string(e.Kind), e.Meter, cell(t.unit(e.Meter)), strconv.FormatInt(e.Amount, 10),
-				strconv.FormatInt(e.RemainingAfter, 10), cell(e.Grant), e.Source, cell(e.Subject), cell(e.OperationID), e.Actor, cell(compact(members(e.Metadata))),
+				strconv.FormatInt(e.RemainingAfter, 10), cell(e.Grant), e.Source, cell(e.Subject), cell(e.OperationID), e.Actor, cell(compact(e.Metadata)),
 			})
 		}
 		rows += len(page.Items)

@@ -323,7 +323,7 @@ func tenantPage(c *call, v *tenantView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if text := pretty(members(v.Metadata)); text != "" {
+			if text := pretty(v.Metadata); text != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<section><h2>Metadata</h2><pre>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -2440,7 +2440,7 @@ func entryTable(c *call, v *tenantView, items []client.Entry) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				if text := compact(members(items[i].Metadata)); text != "" {
+				if text := compact(items[i].Metadata); text != "" {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 199, "<details><summary>metadata</summary><code>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

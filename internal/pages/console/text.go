@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"net/url"
@@ -115,49 +116,40 @@ func joined[T ~string](names []T) string {
 	return strings.Join(list, ", ")
 }
 
-// pretty returns JSON with line breaks and indentation. It returns the empty string for null and for empty JSON.
-func pretty(raw any) string {
-	switch v := raw.(type) {
-	case json.RawMessage:
-		if len(v) == 0 || string(v) == "null" {
-			return ""
-		}
-		var value any
-		if json.Unmarshal(v, &value) != nil {
-			return string(v)
-		}
-		raw = value
-	case map[string]any:
-		if len(v) == 0 {
-			return ""
-		}
-	}
-	text, err := json.MarshalIndent(raw, "", "  ")
-	if err != nil {
+// pretty returns JSON with line breaks and indentation. It returns the empty string if there is nothing to show: for
+// null, for {} and for empty JSON. Numbers and texts stay as they are, because a decoder would change some of them.
+func pretty(raw json.RawMessage) string {
+	var out bytes.Buffer
+	if isNothing(raw) || json.Indent(&out, raw, "", "  ") != nil {
 		return ""
 	}
-	return string(text)
+	return out.String()
 }
 
-// members returns the members of a JSON object. It returns nil if the text is not a JSON object.
+// compact returns JSON on one line. It returns the empty string if there is nothing to show, as pretty does.
+func compact(raw json.RawMessage) string {
+	var out bytes.Buffer
+	if isNothing(raw) || json.Compact(&out, raw) != nil {
+		return ""
+	}
+	return out.String()
+}
+
+func isNothing(raw json.RawMessage) bool {
+	text := string(bytes.TrimSpace(raw))
+	return text == "null" || text == "{}"
+}
+
+// members returns the members of a JSON object. It returns nil if the text is not a JSON object. Numbers are
+// json.Number.
 func members(object json.RawMessage) map[string]any {
 	var out map[string]any
-	if json.Unmarshal(object, &out) != nil {
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.UseNumber()
+	if d.Decode(&out) != nil {
 		return nil
 	}
 	return out
-}
-
-// compact returns metadata on one line. It returns the empty string if m has no members.
-func compact(m map[string]any) string {
-	if len(m) == 0 {
-		return ""
-	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		return ""
-	}
-	return string(text)
 }
 
 // said returns the data of an event as text for people, with the members sorted by name. Numbers have thousands
@@ -174,9 +166,10 @@ func said(data map[string]any) string {
 			if at, err := time.Parse(time.RFC3339Nano, value); err == nil {
 				text = stamp(at, time.UTC)
 			}
-		case float64:
-			if text = formatFloat(value); value == float64(int64(value)) {
-				text = num(int64(value))
+		case json.Number:
+			text = value.String()
+			if whole, err := value.Int64(); err == nil {
+				text = num(whole)
 			}
 		default:
 			raw, err := json.Marshal(value)

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,5 +41,18 @@ func TestCell_RunsNoFormula(t *testing.T) {
 	for given, want := range map[string]string{"": "", "acme": "acme", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", "a=1": "a=1"} {
 		got := cell(given)
 		assert.True(t, got == want, "%q: %q, want %q", given, got, want)
+	}
+}
+
+// TestMetadata_Shown_AsItIs: pages and files show each number and each text as it is stored, also those that a decoder
+// would refuse or change.
+func TestMetadata_Shown_AsItIs(t *testing.T) {
+	t.Parallel()
+	const odd = `{"b": 1e400, "a": [9007199254740993, 1.10, -0, 1E-999], "<b>": "\u001b[2J\u2028"}`
+	line := strings.ReplaceAll(odd, " ", "")
+	assert.Equal(t, line, compact(json.RawMessage(odd)))
+	assert.Equal(t, line, strings.Join(strings.Fields(pretty(json.RawMessage(odd))), ""))
+	for _, nothing := range []string{"", "null", "{}", " {} "} {
+		assert.Empty(t, compact(json.RawMessage(nothing))+pretty(json.RawMessage(nothing)), "%q", nothing)
 	}
 }

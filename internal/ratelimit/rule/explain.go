@@ -109,9 +109,8 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 func (b bucket) explain(e *Explanation) int {
 	e.Num, e.Units = b.num, b.s
 	e.InAnySecond = min(maxExact, b.tokens+capped(b.num, time.Second.Microseconds())/b.s)
-	fills := func(units int64) time.Duration {
-		return time.Duration(min(CeilDiv(units, b.num), int64(1<<62/time.Microsecond))) * time.Microsecond
-	}
+	// All units are below 2^53, so this is at most 285 years, which a Duration can hold.
+	fills := func(units int64) time.Duration { return Micros(CeilDiv(units, b.num)) }
 	most := b.full() + b.debt*b.s
 	e.LongestWait, e.Fills = fills(most), fills(b.full())
 	form := 1

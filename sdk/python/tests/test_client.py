@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
+import threading
 import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from conftest import Service, make_tenant
+from conftest import SDK, Service, make_tenant
 from proxy import Fault, Proxy, problem
 
 from quotasvc import AsyncQuota, Backoff, Quota, RetryEvent, errors, new_key
@@ -18,6 +20,7 @@ from quotasvc.errors import (
 )  # fmt: skip
 
 FAST = Backoff(base=0.01, cap=0.05)
+ODD_METADATA = SDK.parent.parent / "internal/lab/testenv/testdata/odd-metadata.jsonl"
 
 
 def used(quota: Quota, tenant: str, meter: str = "api_calls") -> int:
@@ -163,6 +166,38 @@ def test_a_long_retry_after_is_the_callers_business(service: Service, proxy: Pro
     with pytest.raises(QuotaExceeded) as exceeded:
         Quota(proxy.url, service.key).consume(tenant, "api_calls")
     assert exceeded.value.retry_after == 86400 and len(proxy.seen) == 1
+
+
+@pytest.mark.feature("retry-after")
+def test_a_retry_after_beyond_bounds_is_not_none(service: Service, proxy: Proxy, tenant: str) -> None:
+    for seconds in ("2147483648", "6324480000", "9" * 400):
+        proxy.seen.clear()
+        proxy.faults.append(problem(429, "quota_exceeded", Retry_After=seconds))
+        with pytest.raises(QuotaExceeded) as exceeded:
+            Quota(proxy.url, service.key).consume(tenant, "api_calls")
+        assert exceeded.value.retry_after == min(float(seconds), threading.TIMEOUT_MAX) and len(proxy.seen) == 1
+
+
+def as_floats(value: object) -> object:
+    """Returns a value in which numbers are floats, as most languages read them."""
+    if isinstance(value, dict):
+        return {name: as_floats(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [as_floats(element) for element in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def test_odd_metadata_is_read_as_it_was_sent(service: Service, quota: Quota, tenant: str) -> None:
+    values = [json.loads(line) for line in ODD_METADATA.read_text("utf-8").splitlines()]
+    for number, value in enumerate(values):
+        quota.debit(tenant, {"api_calls": 1}, metadata=value, key=f"odd-{number}")
+        quota.api.patch_tenant(tenant=tenant, metadata=value)
+        assert as_floats(quota.api.get_tenant(tenant=tenant).metadata) == as_floats(value)
+    found = {e.operation_id: e.metadata for e in quota.api.all_entries(tenant=tenant, meter="api_calls") if e.kind == "debit"}
+    assert [as_floats(found[f"odd-{n}"] or {}) for n in range(len(values))] == [as_floats(v) for v in values]
+    with pytest.raises(InvalidArgument) as refused:
+        quota.api.patch_tenant(tenant=tenant, metadata={"n": 10**309})
+    assert refused.value.errors[0].field == "metadata"
 
 
 @pytest.mark.feature("budget")

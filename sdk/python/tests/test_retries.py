@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from quotasvc._backoff import Backoff, Budget, retry_after
@@ -20,6 +22,8 @@ def test_backoff_doubles_to_its_cap_and_jitters_from_zero() -> None:
 def test_backoff_never_waits_less_than_retry_after() -> None:
     assert Backoff(random=lambda: 0.0).wait(1, after=7) == 7
     assert Backoff(random=lambda: 1.0).wait(1, after=7) == pytest.approx(7.1)
+    longest = Backoff(random=lambda: 1.0).wait(1, after=threading.TIMEOUT_MAX)
+    assert longest == threading.TIMEOUT_MAX and threading.Lock().acquire(timeout=longest), "no thread can wait so long"
 
 
 @pytest.mark.feature("retry-after")
@@ -30,7 +34,10 @@ def test_backoff_never_waits_less_than_retry_after() -> None:
         ({"Retry-After": "3"}, 3),
         ({"Retry-After": "-1"}, 0),
         ({"Retry-After": "soon"}, 0),
-        ({"Retry-After": "9" * 30}, 0),
+        ({"Retry-After": "2147483648"}, min(2**31, threading.TIMEOUT_MAX)),
+        ({"Retry-After": "9" * 30}, threading.TIMEOUT_MAX),
+        ({"Retry-After": "9" * 5000}, threading.TIMEOUT_MAX),
+        ({"Retry-After": "Fri, 01 Nov 9999 10:00:09 GMT", "Date": "Sun, 01 Nov 2026 10:00:02 GMT"}, threading.TIMEOUT_MAX),
         ({"Retry-After": "Sun, 01 Nov 2026 10:00:09 GMT", "Date": "Sun, 01 Nov 2026 10:00:02 GMT"}, 7),
         ({"Retry-After": "Sun, 01 Nov 2026 10:00:00 GMT", "Date": "Sun, 01 Nov 2026 10:00:02 GMT"}, 0),
         ({"Retry-After": "Sun, 01 Nov 2026 10:00:09 GMT"}, 0),

@@ -24,13 +24,16 @@ export function backoff(retry: number, afterMs: number, baseMs: number, capMs: n
   return Math.max(afterMs, 0) + random() * bound
 }
 
-/** Returns the wait in milliseconds that Retry-After asks for, as seconds or as a date beside Date; 0 if it is missing or invalid. */
+/** The longest delay of a timer of JavaScript, 24 days. A timer with a longer one ends at once. */
+export const longestTimerMs = 2 ** 31 - 1
+
+/**
+ * Returns the wait in milliseconds that Retry-After asks for, as seconds or as a date beside Date, at most Number.MAX_SAFE_INTEGER; 0 if it
+ * is missing or invalid.
+ */
 export function retryAfterMs(headers: Headers): number {
   const text = headers.get('retry-after') ?? ''
-  if (/^\d{1,10}$/.test(text)) {
-    const seconds = Number(text)
-    return seconds < 2 ** 31 ? seconds * 1000 : 0
-  }
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, Number.MAX_SAFE_INTEGER)
   const at = Date.parse(text)
   const now = Date.parse(headers.get('date') ?? '')
   return Number.isNaN(at) || Number.isNaN(now) ? 0 : Math.max(at - now, 0)

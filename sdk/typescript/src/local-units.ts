@@ -1,4 +1,4 @@
-import { backoff, retryAfterMs } from './backoff.js'
+import { backoff, longestTimerMs, retryAfterMs } from './backoff.js'
 import { newKey } from './crypto.js'
 import { isEnded, isExhausted, LocalHold, Sizing, type Action, type LocalAnswer, type LocalOperation } from './local-hold.js'
 import { quietly, Refusal, type Transport } from './transport.js'
@@ -437,8 +437,8 @@ export class LocalUnits {
   }
 
   /**
-   * Waits until something changes, for withinMs at most. Throws the signal's reason if it ends first. Those that a caller waits for, close
-   * and takeWait, keep the process alive.
+   * Waits until something changes, for withinMs and longestTimerMs at most. Throws the signal's reason if it ends first. Those that a
+   * caller waits for, close and takeWait, keep the process alive.
    */
   #change(signal: AbortSignal | undefined, withinMs: number, keepsAlive = this.#closed): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -455,7 +455,7 @@ export class LocalUnits {
         leave()
         reject(signal?.reason)
       }
-      const timer = setTimeout(done, withinMs)
+      const timer = setTimeout(done, Math.min(withinMs, longestTimerMs))
       if (!keepsAlive) unref(timer)
       signal?.addEventListener('abort', abort, { once: true })
       this.#wakers.add(done)

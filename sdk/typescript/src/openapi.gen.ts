@@ -158,7 +158,7 @@ export interface paths {
         put?: never;
         /**
          * Up to 1000 independent debits
-         * @description Each debit succeeds or fails independently, with its own idempotency key. Results are in the order of the debits. A body with an invalid field is refused as a whole, before any debit is carried out. With `dry_run`, each debit is decided as if there were no other debit.
+         * @description Each debit succeeds or fails independently, with its own idempotency key. Results are in the order of the debits. A body with an invalid field is refused as a whole, before any debit is carried out. Only an object beyond the bounds of metadata refuses its own debit alone, with 400 in its result. With `dry_run`, each debit is decided as if there were no other debit.
          */
         post: operations["debitBatch"];
         delete?: never;
@@ -2042,7 +2042,7 @@ export interface components {
             /** @description Present and true in the answer to a dry run. */
             dry_run?: boolean;
         };
-        /** @description Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, or exponents with more than 3 digits. */
+        /** @description Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309. */
         Metadata: {
             [key: string]: unknown;
         };

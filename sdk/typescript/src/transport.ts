@@ -1,4 +1,4 @@
-import { backoff, retryAfterMs, retryDefaults, RetryBudget, type RetryOptions } from './backoff.js'
+import { backoff, longestTimerMs, retryAfterMs, retryDefaults, RetryBudget, type RetryOptions } from './backoff.js'
 import { ConnectionError, newError, TimeoutError, type QuotaError } from './errors.js'
 import type { CallOptions, Problem } from './types.js'
 
@@ -92,7 +92,7 @@ export class Transport {
       ['retry.capMs', this.retry.capMs, 0],
       ['retry.maxWaitMs', this.retry.maxWaitMs, 0],
     ] as const) {
-      if (!(value >= least && value <= 2 ** 31 - 1)) throw new RangeError(`${name} must be from ${least} to 2147483647, got ${value}`)
+      if (!(value >= least && value <= longestTimerMs)) throw new RangeError(`${name} must be from ${least} to ${longestTimerMs}, got ${value}`)
     }
   }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
@@ -166,6 +167,15 @@ test('retry-after: a wait beyond maxWaitMs ends the call at once', async () => {
   assert.equal(proxy.seen.length, 1)
 })
 
+test('retry-after: a wait beyond all bounds is the longest one, not none', async () => {
+  for (const [text, ms] of [['2147483648', 2147483648e3], ['6324480000', 6324480000e3], ['9'.repeat(400), Number.MAX_SAFE_INTEGER]] as const) {
+    const proxy = await Proxy.start(unavailable(text))
+    const error = await failure(newClient({ url: proxy.url }).debit({ tenant: 'x', items: calls(1) }))
+    assert.equal(error.retryAfterMs, ms)
+    assert.equal(proxy.seen.length, 1, text)
+  }
+})
+
 test('retry-after: a real rate limit is waited for, and retryDenied: false answers at once', async () => {
   const rule = id('r')
   const tenant = await newTenant(100, [{ rule, per: ['tenant'], kind: 'token_bucket', rate: '1/s', burst: 1 }])
@@ -311,6 +321,21 @@ test('paging: a page whose answer is lost is asked for again', async () => {
   const client = newClient({ url: proxy.url })
   for await (const entry of client.list('listEntries', { tenant, meter: 'calls', kind: 'debit', limit: 2 })) amounts.push(Math.abs(entry.amount))
   assert.deepEqual(amounts, [1, 2, 3, 4, 5])
+})
+
+test('odd metadata is read as it was sent', async () => {
+  const file = new URL('../../../../internal/lab/testenv/testdata/odd-metadata.jsonl', import.meta.url)
+  const values = (await readFile(file, 'utf8')).trim().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
+  const same = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? {})) // JSON has no -0
+  const tenant = await newTenant(1000)
+  for (const [n, metadata] of values.entries()) {
+    await newClient().debit({ tenant, items: calls(1), metadata }, { idempotencyKey: `odd-${n}` })
+    await admin.api.patchTenant({ tenant, body: { metadata } })
+    assert.deepEqual(same((await admin.api.getTenant({ tenant })).metadata), same(metadata))
+  }
+  const found = new Map<string, unknown>()
+  for await (const entry of admin.list('listEntries', { tenant, meter: 'calls', kind: 'debit' })) found.set(entry.operation_id ?? '', entry.metadata)
+  for (const [n, metadata] of values.entries()) assert.deepEqual(same(found.get(`odd-${n}`)), same(metadata))
 })
 
 test('the answers of other kinds: CSV, 204, times as Date, text', async () => {

@@ -94,6 +94,21 @@ test('local-allowance: units without a hold are bounded, and debited as far as t
   assert.deepEqual(await used(tenant), { used: 5, held: 0, remaining: 0 })
 })
 
+test('retry-after: local units wait a month, which is longer than a timer can, without a request', async () => {
+  const tenant = await newTenant(5)
+  const proxy = await Proxy.start()
+  proxy.always = unavailable('2592000')
+  const warnings: string[] = []
+  const note = (warning: Error) => void warnings.push(warning.name)
+  process.on('warning', note)
+  const units = newClient({ url: proxy.url }).localUnits({ tenant, meter: 'calls', unbackedMax: 8 })
+  await until('the service is known to be away', () => units.tryTake() === undefined)
+  process.off('warning', note)
+  assert.deepEqual([warnings, proxy.seen.length], [[], 1])
+  proxy.always = 'pass'
+  await units.close(30_000)
+})
+
 test('local-allowance: the use of a hold that ended is debited', async () => {
   const tenant = await newTenant(1_000)
   const units = newClient().localUnits({ tenant, meter: 'calls', captureEveryMs: 60_000 })

@@ -15,8 +15,8 @@
 //  1. A person is read from an ID token that this provider has issued for this client. go-oidc checks the token's
 //     signature, issuer, audience and time; this package checks the nonce. The code is exchanged with the verifier of
 //     its attempt (PKCE, S256). An attempt ends after AttemptMax. It is valid only in the browser that began it.
-//  2. Nobody has rights without a rule. The claim `email` is ignored unless the provider says that it has verified
-//     the address.
+//  2. Nobody has rights without a rule. The claims `email` and `phone_number` are ignored unless the provider says that
+//     it has verified them, in the document that the value is from. Nobody signs in without a subject.
 //  3. A session reaches one tenant or all tenants. Rules without a tenant take precedence over rules with a tenant.
 //     If a person has rules for several tenants, and no rule without a tenant, the sign-in is refused. Rights for one
 //     tenant never become rights for all tenants.

@@ -118,6 +118,10 @@ func TestPerson_RightsEndWithTimeAndRules(t *testing.T) {
 		p.Key("oidc:{") == nil, "a person has rights by other rules, without a provider, or without a text")
 	p.now = func() time.Time { return time.Now().Add(time.Hour) }
 	assert.True(t, p.Key(text) == nil, "a person has rights after the end")
+	nobody := who
+	nobody.Subject = ""
+	text, err = nobody.Text()
+	assert.True(t, err == nil && p.Key(text) == nil, "a person without a subject has rights")
 	_, err = (&Person{Subject: strings.Repeat("x", 256)}).Text()
 	assert.Error(t, err, "a long subject passes")
 	n := nameOf(map[string]any{"name": strings.Repeat("é", 500)}, "s")

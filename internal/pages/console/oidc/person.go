@@ -76,7 +76,7 @@ func (p *Provider) Key(kept string) *access.Key {
 		return nil
 	}
 	var who Person
-	if json.Unmarshal([]byte(strings.TrimPrefix(kept, personPrefix)), &who) != nil || who.Rules != p.cfg.Rules.id || p.now().Unix() >= who.EndsAt {
+	if json.Unmarshal([]byte(strings.TrimPrefix(kept, personPrefix)), &who) != nil || who.Subject == "" || who.Rules != p.cfg.Rules.id || p.now().Unix() >= who.EndsAt {
 		return nil
 	}
 	scopes, ok := access.ParseScopes(who.Scopes)

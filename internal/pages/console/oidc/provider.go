@@ -193,6 +193,9 @@ func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string
 	if err := checked.Claims(&claims); err != nil {
 		return nil, away(err)
 	}
+	if subject, _ := claims["sub"].(string); subject == "" || subject != checked.Subject {
+		return nil, away(errors.New("the token does not say whom it is about"))
+	}
 	if err := p.addUserInfo(ctx, d, token, checked.Subject, claims); err != nil {
 		return nil, err
 	}
@@ -207,7 +210,7 @@ func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string
 }
 
 // addUserInfo adds the claims of the provider's user endpoint, if the provider has this endpoint. Some providers send
-// groups and e-mail addresses only there. If a claim is also in the ID token, the value in the ID token is used.
+// groups and e-mail addresses only there. merge says which claims are used.
 func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2.Token, subject string, claims map[string]any) error {
 	if d.userinfo == "" {
 		return nil
@@ -216,19 +219,48 @@ func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2
 	if err != nil {
 		return away(err)
 	}
-	if info.Subject != subject {
-		return away(errors.New("the answer about the user is about another one"))
-	}
 	more := map[string]any{}
 	if err := info.Claims(&more); err != nil {
 		return away(err)
 	}
-	for name, value := range more {
-		if _, said := claims[name]; !said {
-			claims[name] = value
+	if info.Subject != subject || more["sub"] != subject {
+		return away(errors.New("the answer about the user is about another one"))
+	}
+	merge(claims, more)
+	return nil
+}
+
+// verifiable are the claims that count only if the provider says that it has verified them. It says so with a second
+// claim, which has the suffix verifiedSuffix.
+var verifiable = []string{"email", "phone_number"}
+
+const verifiedSuffix = "_verified"
+
+// merge adds the claims of the user endpoint to those of the ID token. If both documents have a claim, the value in the
+// ID token is used. A verifiable claim and the claim that says whether it is verified are of one document: the first
+// one that has both, or else the first one that has either. So no document verifies a value of the other one.
+func merge(token, user map[string]any) {
+	for _, name := range verifiable {
+		pair := func(of map[string]any) (members int) {
+			for _, member := range []string{name, name + verifiedSuffix} {
+				if _, said := of[member]; said {
+					members++
+				}
+			}
+			return members
+		}
+		unused := user
+		if pair(user) > pair(token) {
+			unused = token
+		}
+		delete(unused, name)
+		delete(unused, name+verifiedSuffix)
+	}
+	for name, value := range user {
+		if _, said := token[name]; !said {
+			token[name] = value
 		}
 	}
-	return nil
 }
 
 // Logout returns the URL at which the person's session at the provider ends. It returns the empty string if the

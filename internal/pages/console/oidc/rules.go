@@ -118,10 +118,12 @@ func (rs *Rules) rights(claims map[string]any) (access.Scope, string, error) {
 // valuesMax is the maximum number of values of one claim that are read.
 const valuesMax = 1000
 
-// valuesOf returns the values of a claim as texts. It returns no e-mail address unless the provider has verified it.
+// valuesOf returns the values of a claim as texts. It returns no value of a verifiable claim unless the provider has
+// verified this one value.
 func valuesOf(claims map[string]any, name string) []string {
-	if name == "email" {
-		if verified, said := claims["email_verified"]; said && verified != true && verified != "true" || !said {
+	if slices.Contains(verifiable, name) {
+		_, single := claims[name].(string)
+		if verified := claims[name+verifiedSuffix]; !single || verified != true && verified != "true" {
 			return nil
 		}
 	}

@@ -117,8 +117,9 @@ class AsyncApi:
         """Up to 1000 independent debits.
 
         Each debit succeeds or fails independently, with its own idempotency key. Results are in the order of the debits. A body
-        with an invalid field is refused as a whole, before any debit is carried out. With `dry_run`, each debit is decided as if
-        there were no other debit.
+        with an invalid field is refused as a whole, before any debit is carried out. Only an object beyond the bounds of metadata
+        refuses its own debit alone, with 400 in its result. With `dry_run`, each debit is decided as if there were no other
+        debit.
 
         Scope: use.
         """

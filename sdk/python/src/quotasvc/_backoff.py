@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
+LONGEST = threading.TIMEOUT_MAX  # seconds that a thread can wait at most: 292 years on most systems
+
 
 @dataclass(frozen=True)
 class Backoff:
@@ -24,7 +26,7 @@ class Backoff:
         same Retry-After retry at different times.
         """
         bound = min(self.base * 2.0 ** min(max(retry, 1) - 1, 62), self.cap)
-        return max(after, 0.0) + min(max(self.random(), 0.0), 1.0) * bound
+        return min(max(after, 0.0) + min(max(self.random(), 0.0), 1.0) * bound, LONGEST)
 
 
 class Budget:
@@ -52,13 +54,12 @@ class Budget:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Returns the seconds that Retry-After asks for, as a number or as a date; 0 if it is missing or invalid."""
+    """Returns the seconds that Retry-After asks for, as a number or as a date, at most LONGEST; 0 if it is missing or invalid."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
-        seconds = int(text[:20])
-        return float(seconds) if seconds < 2**31 else 0.0
+        return min(float(text), LONGEST)
     try:
         at, now = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("Date", ""))
-        return max((at - now).total_seconds(), 0.0)
+        return min(max((at - now).total_seconds(), 0.0), LONGEST)
     except (TypeError, ValueError):
         return 0.0
