@@ -12,7 +12,7 @@ import (
 
 const (
 	// filesReserved is the number of file descriptors that client connections must leave free. Operators need 64,
-	// each node of Redis up to 16, and PostgreSQL needs 16 in addition to the readers and lanes. The rest is for
+	// each node of Redis up to 16, and PostgreSQL needs 27 in addition to the readers and lanes. The rest is for
 	// listeners, files and the runtime.
 	filesReserved = 128
 

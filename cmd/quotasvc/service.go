@@ -344,18 +344,19 @@ func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) er
 
 // startCatalog starts the catalogue and the API keys. A notification about the catalogue also updates the keys.
 func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, *access.Directory, error) {
-	pool, err := openPool(ctx, string(cfg.DatabaseURL), catalogPool, catalogConns, &s.secrets.database)
+	pools, err := s.openRooms(ctx, cfg, m)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	db := pgstore.New(pool, pgstore.Config{Target: s.target, Clock: agreed, Away: s.away, Suspect: s.suspect})
+	db := pgstore.New(pools[pgstore.Reading], pgstore.Config{
+		Target: s.target, Clock: agreed, Away: s.away, Suspect: s.suspect, Rooms: pools, Caller: callerOf,
+	})
 	store := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
 	keys, err := access.NewDirectory(access.NewStore(db), string(cfg.AdminKey), access.Config{Log: s.log, Metrics: m.registry})
 	if err != nil {
 		return nil, nil, err
 	}
-	c := catalog.New(store, catalog.Config{Tenants: 2 * cfg.TenantsInMemory, OnReset: limiter.ForgetBucket, OnKeys: keys.Changed, Log: s.log, Metrics: m.registry})
+	c := catalog.New(store, catalog.Config{Tenants: 2 * cfg.TenantsInMemory, OnReset: limiter.ForgetBucket, OnKeys: keys.Changed, OnHeard: keys.Heard, Log: s.log, Metrics: m.registry})
 	s.onStop("catalogue", c.Stop)
 	if err := c.Start(ctx); err != nil {
 		return nil, nil, err

@@ -118,6 +118,79 @@ func TestKey_Life(t *testing.T) {
 	assert.Equal(t, "key.create key.rotate key.rotate key.revoke", lines, "audit log")
 }
 
+// TestKey_EndedHere_RefusedAtOnce: the instance that revokes or rotates a key refuses its old secrets at once, even if a
+// read of the keys is running that began before.
+func TestKey_EndedHere_RefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	i := newInstance(t, url)
+	for n := range 20 {
+		k, secret := i.create(New{Name: "n", Scopes: []string{"use"}})
+		_, err := i.ask(secret)
+		require.NoError(t, err)
+		i.Changed() // a read may run now
+		next := secret
+		if n%2 == 1 {
+			_, next, err = i.Rotate(t.Context(), k.ID, 0, anybody)
+			require.NoError(t, err)
+			_, err = i.ask(next)
+			require.NoError(t, err, "the new secret")
+		} else {
+			require.NoError(t, i.Revoke(t.Context(), k.ID, anybody))
+		}
+		_, err = i.ask(secret)
+		refused(t, Unknown, err)
+		require.NoError(t, i.Revoke(t.Context(), k.ID, anybody))
+		_, err = i.Authenticate(t.Context(), "Bearer "+next, at(netip.MustParseAddr("192.0.2.9")), time.Now())
+		refused(t, Unknown, err)
+	}
+	k, secret := i.create(New{Name: "n", Scopes: []string{"use"}})
+	_, next, err := i.Rotate(t.Context(), k.ID, time.Hour, anybody)
+	require.NoError(t, err)
+	for _, s := range []string{secret, next} {
+		_, err = i.ask(s)
+		require.NoError(t, err, "during the overlap")
+	}
+}
+
+// TestKey_EndDuringARead_StaysEnded: a read that began before the end of a key does not bring the key back.
+func TestKey_EndDuringARead_StaysEnded(t *testing.T) {
+	t.Parallel()
+	d := testenv.Must(t).Get(NewDirectory(nil, bootstrap, Config{}))
+	secret, other := newSecret(), newSecret()
+	of := func(secret string) *known { return &known{Key: Key{ID: "k"}, hash: hashOf(secret)} }
+	read := d.begin()
+	d.end("k", ending{at: time.Now(), except: hashOf(other)})
+	d.publish([]*known{of(secret), of(other)}, read)
+	_, err := d.Authenticate(t.Context(), "Bearer "+secret, at(home), time.Now())
+	refused(t, Unknown, err)
+	testenv.Must(t).Get(d.Authenticate(t.Context(), "Bearer "+other, at(home), time.Now()))
+	d.publish([]*known{of(secret)}, d.begin()) // a later read decides alone
+	testenv.Must(t).Get(d.Authenticate(t.Context(), "Bearer "+secret, at(home), time.Now()))
+}
+
+// TestAge_GrowsFromTheFirstUnreadChange: the keys in memory count as right while announcements are received, until a
+// change is announced that is not read.
+func TestAge_GrowsFromTheFirstUnreadChange(t *testing.T) {
+	t.Parallel()
+	d := testenv.Must(t).Get(NewDirectory(nil, bootstrap, Config{}))
+	assert.Zero(t, d.age(), "before the first read")
+	d.publish(nil, d.begin())
+	read := d.right
+	d.Heard()
+	heard := d.right
+	assert.True(t, heard.After(read), "announcements are received")
+	before := d.begin()
+	d.Changed()
+	d.Heard()
+	d.publish(nil, before)
+	d.Heard()
+	assert.WithinRange(t, d.right, heard, before.began, "a change is not read")
+	d.publish(nil, d.begin())
+	d.Heard()
+	assert.True(t, d.right.After(before.began), "all is read")
+}
+
 // ends waits until the instance refuses the secret.
 func ends(t testing.TB, i *instance, secret string) {
 	t.Helper()

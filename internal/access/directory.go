@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"strings"
 	"sync"
@@ -28,6 +29,9 @@ const (
 	// rereadPause is the shortest pause between two reads of the keys. Without it, unknown secrets of the right form
 	// could cause reads without end.
 	rereadPause = 50 * time.Millisecond
+
+	// retryPauseMax is the longest pause after a failed read.
+	retryPauseMax = 2 * time.Second
 
 	// defaultUnknownWait is the default of Config.UnknownWait. It is far longer than a read of the keys, which takes
 	// some milliseconds. It is also the Retry-After of the reason Undecided.
@@ -87,7 +91,11 @@ type Directory struct {
 	kick    chan struct{}            // capacity 1: a read of the keys is due
 	uses    map[string]*atomic.Int64 // by key id: the second of the latest use; kept when the keys are read again
 	noted   map[string]int64         // by key id: the latest use that is stored in PostgreSQL
+	ended   map[string]ending        // by key id: ends that a read which runs may not have seen
 	failed  bool                     // the latest read of the keys failed
+	changes int                      // counts calls of Changed
+	seen    int                      // the value of changes when the newest successful read began
+	right   time.Time                // until then the keys in memory were known to be right
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -105,6 +113,11 @@ func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error
 		d.failures.WithLabelValues(r.label())
 	}
 	d.stored.Store(&map[hash]*known{})
+	if store != nil {
+		metric.GaugeFunc(cfg.Metrics, "quotasvc_keys_age_seconds",
+			"Time since the keys in memory were known to be right. A key that was revoked since then may still work.",
+			func() float64 { return d.age().Seconds() })
+	}
 	return d, d.SetBootstrap(bootstrap)
 }
 
@@ -142,12 +155,94 @@ func (d *Directory) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Changed makes the directory read the keys again, because a key was changed on this or another instance.
+// Changed makes the directory read the keys again, because a key was changed on this or another instance, or because
+// an announcement may have been lost.
 func (d *Directory) Changed() {
+	d.mu.Lock()
+	d.changes++
+	d.mu.Unlock()
+	d.kickOff()
+}
+
+// kickOff makes a read of the keys due.
+func (d *Directory) kickOff() {
 	select {
 	case d.kick <- struct{}{}:
 	default: // a read is due already
 	}
+}
+
+// Heard records that announcements are received. So the keys in memory are right, unless a change was announced that
+// is not read yet.
+func (d *Directory) Heard() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.seen == d.changes {
+		d.right = time.Now()
+	}
+}
+
+// age returns how long it is since the keys in memory were known to be right.
+func (d *Directory) age() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.right.IsZero() {
+		return 0 // not started
+	}
+	return time.Since(d.right)
+}
+
+// Revoke ends a key for ever, and on this instance at once: see Store.Revoke.
+func (d *Directory) Revoke(ctx context.Context, id string, may func(*Key) error) error {
+	if err := d.store.Revoke(ctx, id, may); err != nil {
+		return err
+	}
+	d.end(id, ending{at: time.Now()})
+	return nil
+}
+
+// Rotate gives a key a new secret. On this instance, the earlier secrets end at once if there is no overlap: see
+// Store.Rotate.
+func (d *Directory) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
+	if k, secret, err = d.store.Rotate(ctx, id, overlap, may); err != nil {
+		return k, secret, err
+	}
+	d.end(id, ending{at: time.Now().Add(overlap), except: hashOf(secret)})
+	return k, secret, nil
+}
+
+// ending says when the secrets of a key end, except for one.
+type ending struct {
+	at     time.Time
+	except hash
+}
+
+// apply returns k, or a copy that ends earlier.
+func (e ending) apply(k *known) *known {
+	if k.hash == e.except || earlier(k.ends, e.at).Equal(k.ends) {
+		return k
+	}
+	shorter := *k
+	shorter.ends = e.at
+	return &shorter
+}
+
+// end ends the secrets of a key in memory. A read that runs may have begun before the change, so it must not bring
+// them back.
+func (d *Directory) end(id string, e ending) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended == nil {
+		d.ended = map[string]ending{}
+	}
+	d.ended[id] = e
+	all := maps.Clone(*d.stored.Load())
+	for sum, k := range all {
+		if k.ID == id {
+			all[sum] = e.apply(k)
+		}
+	}
+	d.stored.Store(&all)
 }
 
 // Store returns the store of the keys. It returns nil if there is only the bootstrap key.
@@ -234,7 +329,7 @@ func (d *Directory) await(ctx context.Context) error {
 	}
 	done := d.reading
 	d.mu.Unlock()
-	d.Changed()
+	d.kickOff()
 	timer := time.NewTimer(d.wait)
 	defer timer.Stop()
 	select {
@@ -257,7 +352,7 @@ func (d *Directory) follow(ctx context.Context) {
 	reread, uses := time.NewTicker(d.every), time.NewTicker(useEvery)
 	defer reread.Stop()
 	defer uses.Stop()
-	for {
+	for retry := backoff.New(rereadPause, retryPauseMax); ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -269,32 +364,60 @@ func (d *Directory) follow(ctx context.Context) {
 		case <-d.kick:
 		case <-reread.C:
 		}
-		_ = d.read(ctx) // read logs the error
+		if err := d.read(ctx); err != nil { // read logs the error
+			d.kickOff()
+			if !retry.Wait(ctx) {
+				return
+			}
+			continue
+		}
+		retry.Reset()
 		if !backoff.Sleep(ctx, rereadPause) {
 			return
 		}
 	}
 }
 
-// read reads all valid keys into memory.
-func (d *Directory) read(ctx context.Context) error {
-	d.mu.Lock()
-	waiting := d.reading // this read is for the callers that wait now; later callers wait for the next read
-	d.reading = nil
-	d.mu.Unlock()
-	list, err := d.store.secrets(ctx)
+// reading is a read of the keys that runs.
+type reading struct {
+	began   time.Time
+	changes int           // Directory.changes when it began
+	waiting chan struct{} // closed at its end; nil: nobody waits for it
+}
+
+// begin begins a read. The callers that wait now wait for this read, and later callers for the next.
+func (d *Directory) begin() reading {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if waiting != nil {
-		defer close(waiting)
+	r := reading{time.Now(), d.changes, d.reading}
+	d.reading, d.ended = nil, nil
+	return r
+}
+
+// read reads all valid keys into memory.
+func (d *Directory) read(ctx context.Context) error {
+	r := d.begin()
+	if r.waiting != nil {
+		defer close(r.waiting)
 	}
-	if err != nil {
-		if !d.failed && ctx.Err() == nil {
-			d.log.Warn("keys cannot be read; those in memory stay valid", "error", err)
-		}
-		d.failed = true
-		return err
+	list, err := d.store.secrets(ctx)
+	if err == nil {
+		d.publish(list, r)
+		return nil
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.failed && ctx.Err() == nil {
+		d.log.Warn("keys cannot be read; those in memory stay valid", "error", err)
+	}
+	d.failed = true
+	return err
+}
+
+// publish puts the keys of a read into memory.
+func (d *Directory) publish(list []*known, r reading) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.failed {
 		d.log.Info("keys are read again")
 	}
@@ -308,11 +431,16 @@ func (d *Directory) read(ctx context.Context) error {
 			}
 		}
 		k.used = uses[k.ID]
+		if e, ok := d.ended[k.ID]; ok {
+			k = e.apply(k)
+		}
 		all[k.hash] = k
 	}
-	d.uses = uses
+	d.uses, d.seen = uses, r.changes
+	if r.began.After(d.right) {
+		d.right = r.began
+	}
 	d.stored.Store(&all)
-	return nil
 }
 
 // UsedHere sets LastUsedAt of k to the latest use on this instance, if that is later than the stored use.

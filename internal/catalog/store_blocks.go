@@ -105,7 +105,7 @@ func (tx *txn) deleteBlock(ctx context.Context, b *block.Block) error {
 // readBlocks reads all blocks in force.
 func (s *Store) readBlocks(ctx context.Context, now time.Time) (*block.Index, error) {
 	var blocks []block.Block
-	err := s.read(ctx, "read the blocks", func(ctx context.Context, tx *txn) (err error) {
+	err := s.fill(ctx, "read the blocks", func(ctx context.Context, tx *txn) (err error) {
 		blocks, err = tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited, "")
 		return err
 	})

@@ -25,7 +25,7 @@ func (rc *request) enter(scope access.Scope, reach reach) error {
 		return err
 	}
 	rc.key = key
-	actor := &auditlog.Actor{KeyID: key.ID, Name: key.Name, RequestID: rc.requestID, Admin: key.Scopes.Has(access.Admin)}
+	actor := &auditlog.Actor{KeyID: key.ID, Name: key.Name, Tenant: key.Tenant, RequestID: rc.requestID, Admin: key.Scopes.Has(access.Admin)}
 	if actor.Admin {
 		actor.IP = address().String()
 	}

@@ -91,8 +91,12 @@ func (s *Store) Open(ctx context.Context, id, secret string) (*Link, error) {
 	}
 	found := &Link{ID: id}
 	var stored []byte
-	err = s.db.View(ctx, "open a link", func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, s.queries["SelectLink"], id).Scan(&stored, &found.Tenant, &found.ReturnURL, &found.ExpiresAt)
+	err = s.db.In(pgstore.Strangers, "").Send(ctx, "open a link", func() *pgx.Batch {
+		batch := new(pgx.Batch)
+		batch.Queue(s.queries["SelectLink"], id).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&stored, &found.Tenant, &found.ReturnURL, &found.ExpiresAt)
+		})
+		return batch
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, ErrNone

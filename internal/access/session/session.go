@@ -97,8 +97,12 @@ func (s *Store) Open(ctx context.Context, id string) (*Session, error) {
 	}
 	found := &Session{ID: id}
 	var sealed []byte
-	err = s.db.View(ctx, "open a session", func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, s.queries["SelectSession"], name).Scan(&found.KeyID, &sealed, &found.ExpiresAt)
+	err = s.db.In(pgstore.Strangers, "").Send(ctx, "open a session", func() *pgx.Batch {
+		batch := new(pgx.Batch)
+		batch.Queue(s.queries["SelectSession"], name).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&found.KeyID, &sealed, &found.ExpiresAt)
+		})
+		return batch
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, ErrNone

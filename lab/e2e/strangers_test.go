@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+)
+
+// inventedLink returns the path of a link to a customer's page that nobody made. It has the right form.
+func inventedLink() string {
+	return "/portal/p" + strings.ToLower(rand.Text()) + "/open/" + inventedCookie()
+}
+
+// inventedCookie returns a cookie's value of the right form that nobody made.
+func inventedCookie() string {
+	var raw [32]byte
+	_, _ = rand.Read(raw[:])
+	return base64.RawURLEncoding.EncodeToString(raw[:])
+}
+
+// flood sends requests to the instance until the returned function is called: 300 strangers with invented links,
+// cookies and keys, each from an address of its own, and 30 callers with the key that they call leaked.
+func flood(t *testing.T, in *instance, leaked string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	visit := func(every time.Duration, request func() (path string, header []string)) {
+		all.Go(func() {
+			for pace(ctx, every) {
+				path, header := request()
+				_, _ = exchange(ctx, in.http, "GET", in.api+path, "", header...)
+			}
+		})
+	}
+	for n := range 300 {
+		from := []string{"X-Forwarded-For", fmt.Sprintf("192.0.2.%d", n%250)}
+		visit(500*time.Millisecond, func() (string, []string) {
+			switch n % 3 {
+			case 0:
+				return inventedLink(), from
+			case 1:
+				return "/console/", append(from, "Cookie", "quotasvc_console="+inventedCookie())
+			default:
+				return "/v1/meters", append(from, "Authorization", "Bearer "+inventedCookie())
+			}
+		})
+	}
+	for range 30 {
+		visit(10*time.Millisecond, func() (string, []string) {
+			return "/v1/tenants/acme/terms", []string{"Authorization", "Bearer " + leaked}
+		})
+	}
+	return func() { cancel(); all.Wait() }
+}
+
+// knows reports whether the instance knows a key. The request needs no answer of PostgreSQL if it does.
+func (in *instance) knows(t *testing.T, secret string) bool {
+	t.Helper()
+	got := fetch(t, in.http, "POST", in.api+"/v1/check", "{}", "Authorization", "Bearer "+secret, "Content-Type", "application/json")
+	require.Contains(t, []int{401, 403, 503}, got.status, "%s", got)
+	return got.status == 403 // the key has the scope read
+}
+
+// While strangers and the leaked key itself flood an instance that PostgreSQL is 20 ms away from, the key ends at
+// once where it is revoked, and within a second elsewhere; and operators work on.
+func TestStrangers_Flood_KeysEndAndOperatorsWork(t *testing.T) {
+	t.Parallel()
+	redis := testenv.RedisURL(t)
+	database := testenv.PostgresService(t)
+	link, slow := testenv.NewLinkTo(t, database)
+	elsewhere := serve(t, using(database, redis, "QUOTASVC_LOG_LEVEL=warn")).setUp(t, 1000)
+	in := serve(t, using(slow, redis, "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_TRUSTED_PROXIES=127.0.0.1"))
+	link.Delay.Store(int64(10 * time.Millisecond)) // in each direction
+	type key struct {
+		ID     string `json:"key_id"`
+		Secret string `json:"secret"`
+	}
+	fastest := time.Hour
+	for round := range 4 {
+		k := decoded[key](t, elsewhere.do(t, 201, "POST", "/v1/keys", fmt.Sprint("k", round), object{"name": "leaked", "scopes": []string{"read"}, "tenant": "acme"}))
+		testenv.Eventually(t, func() bool { return in.knows(t, k.Secret) }, "the key works")
+		stop := flood(t, in, k.Secret)
+		testenv.Eventually(t, func() bool {
+			return metricOf(in.metrics(t), "quotasvc_http_in_flight_requests") > 2
+		}, "the flood is there")
+		in.do(t, []int{201, 200}[min(round, 1)], "PUT", "/v1/blocks/ip/203.0.113.9", "", object{"reason": "flood"})
+		in.do(t, 200, "GET", "/v1/tenants", "", nil)
+		if round == 0 { // at once, because this instance answers the revocation
+			in.do(t, 204, "DELETE", "/v1/keys/"+k.ID, "", nil)
+			assert.False(t, in.knows(t, k.Secret), "a revoked key works")
+			stop()
+			continue
+		}
+		elsewhere.do(t, 204, "DELETE", "/v1/keys/"+k.ID, "", nil)
+		began := time.Now()
+		testenv.Eventually(t, func() bool { return !in.knows(t, k.Secret) }, "the revoked key is refused during the flood")
+		fastest = min(fastest, time.Since(began))
+		stop()
+	}
+	// The fastest of three, because other programs share this machine.
+	assert.Less(t, fastest, time.Second, "the time until a revoked key is refused elsewhere")
+}
