@@ -286,6 +286,70 @@ func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	refused(t, Unknown, guess("2001:db8:0:1::1", now))
 }
 
+// TestStrangers_InventedThings_ShareOneLimit: what does not exist counts for its address, whatever it is. What exists
+// neither counts nor is refused.
+func TestStrangers_InventedThings_ShareOneLimit(t *testing.T) {
+	t.Parallel()
+	none := errors.New("none")
+	s := NewStrangers([]byte("key"))
+	d := testenv.Must(t).Get(NewDirectory(nil, bootstrap, Config{Strangers: s}))
+	looked, exists := 0, false
+	show := func(from netip.Addr, shown string, made bool) error {
+		return s.LookUp(from, shown, made, none, func() error {
+			if looked++; exists {
+				return nil
+			}
+			return none
+		})
+	}
+	exists = true
+	for n := range 3 * guessesPerSecond {
+		require.NoError(t, show(home, fmt.Sprint("right", n), n%2 == 0))
+	}
+	exists, looked = false, 0
+	other := netip.MustParseAddr("192.0.2.2")
+	for range 3 {
+		require.ErrorIs(t, show(other, "the same", false), none)
+	}
+	assert.Equal(t, 1, looked, "what does not exist is looked up again")
+	looked = 0
+	began := time.Now()
+	var wait *Refusal
+	for n := range 10 * guessesPerSecond { // in far less than a second, but a busy machine may take longer
+		if wait, _ = errors.AsType[*Refusal](show(home, fmt.Sprint("wrong", n), n%2 == 1)); wait != nil && n%2 == 0 {
+			break
+		}
+	}
+	require.NotNil(t, wait, "nothing is refused")
+	assert.True(t, wait.Reason == TooMany && wait.RetryAfter > 0 && wait.RetryAfter <= time.Second, wait)
+	most := guessesPerSecond + int(time.Since(began)/guessEvery) + 2
+	assert.LessOrEqual(t, looked, most, "look-ups")
+	for range 5 * guessesPerSecond { // keys share the limit
+		if _, err := d.Authenticate(t.Context(), "Bearer wrong", at(home), time.Now()); errors.As(err, &wait) && wait.Reason == TooMany {
+			break
+		}
+	}
+	refused(t, TooMany, wait)
+	exists = true
+	require.NoError(t, show(home, "right", true), "what this installation made, from the same address")
+	testenv.Must(t).Get(d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), time.Now()))
+}
+
+func TestStrangers_Secrets_KnownByTheirTag(t *testing.T) {
+	t.Parallel()
+	s, other := NewStrangers([]byte("key")), NewStrangers([]byte("another key"))
+	secret := s.NewSecret("link a")
+	assert.True(t, NewStrangers([]byte("key")).Made("link a", secret[:]), "another instance")
+	assert.False(t, s.Made("link b", secret[:]) || s.Made("session", secret[:]) || other.Made("link a", secret[:]), "another use or key")
+	for bit := range 8 * len(secret) {
+		forged := secret
+		forged[bit/8] ^= 1 << (bit % 8)
+		assert.False(t, s.Made("link a", forged[:]), "bit %d", bit)
+	}
+	assert.False(t, s.Made("link a", secret[1:]) || s.Made("link a", nil), "another length")
+	assert.NotEqual(t, secret, s.NewSecret("link a"))
+}
+
 func TestGuesses_ManyAddresses_BoundedMemory(t *testing.T) {
 	t.Parallel()
 	var g guesses

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"strings"
 	"sync"
@@ -48,7 +47,7 @@ type Reason int
 const (
 	Missing   Reason = iota // no key was sent
 	Unknown                 // the key does not exist, or has expired or was revoked
-	TooMany                 // too many wrong secrets from this address
+	TooMany                 // too many wrong secrets, links and cookies from this address
 	Undecided               // the secret is not in memory, and PostgreSQL does not answer
 )
 
@@ -71,17 +70,18 @@ type Config struct {
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // nil: no metrics
 	RereadEvery time.Duration         // time between two reads of the keys without an announcement; 0 is 30 s
+	Strangers   *Strangers            // shares its limit of wrong secrets with pages; nil: a limit of its own
 	UnknownWait time.Duration         // longest wait of a request with an unknown secret of the right form; 0 is 1 s
 }
 
 // Directory has all valid keys in memory. It authenticates callers.
 type Directory struct {
-	store    *Store // nil: there is only the bootstrap key
-	log      *slog.Logger
-	every    time.Duration // Config.RereadEvery
-	wait     time.Duration // Config.UnknownWait
-	guesses  guesses
-	failures *prometheus.CounterVec
+	store     *Store // nil: there is only the bootstrap key
+	log       *slog.Logger
+	every     time.Duration // Config.RereadEvery
+	wait      time.Duration // Config.UnknownWait
+	strangers *Strangers
+	failures  *prometheus.CounterVec
 
 	stored    atomic.Pointer[map[hash]*known]
 	bootstrap atomic.Pointer[known]
@@ -104,11 +104,15 @@ type Directory struct {
 // keys. It returns an error if bound.AdminKey refuses the bootstrap key.
 func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
 	d := &Directory{
-		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
+		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), strangers: cfg.Strangers, uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
 		failures: metric.CounterVec(cfg.Metrics, "quotasvc_auth_failures_total",
-			"Requests without a valid key, by reason: missing, unknown, too_many (wrong keys from one address) and undecided (PostgreSQL did not answer).",
+			"Requests without a valid key, by reason: missing, unknown, too_many (invented keys, links or cookies from one address) and undecided (PostgreSQL did not answer).",
 			"reason"),
 	}
+	if d.strangers == nil {
+		d.strangers = NewStrangers(nil)
+	}
+	d.strangers.refuse = d.refuse
 	for r := Missing; r <= Undecided; r++ {
 		d.failures.WithLabelValues(r.label())
 	}
@@ -211,40 +215,6 @@ func (d *Directory) Rotate(ctx context.Context, id string, overlap time.Duration
 	return k, secret, nil
 }
 
-// ending says when the secrets of a key end, except for one.
-type ending struct {
-	at     time.Time
-	except hash
-}
-
-// apply returns k, or a copy that ends earlier.
-func (e ending) apply(k *known) *known {
-	if k.hash == e.except || earlier(k.ends, e.at).Equal(k.ends) {
-		return k
-	}
-	shorter := *k
-	shorter.ends = e.at
-	return &shorter
-}
-
-// end ends the secrets of a key in memory. A read that runs may have begun before the change, so it must not bring
-// them back.
-func (d *Directory) end(id string, e ending) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ended == nil {
-		d.ended = map[string]ending{}
-	}
-	d.ended[id] = e
-	all := maps.Clone(*d.stored.Load())
-	for sum, k := range all {
-		if k.ID == id {
-			all[sum] = e.apply(k)
-		}
-	}
-	d.stored.Store(&all)
-}
-
 // Store returns the store of the keys. It returns nil if there is only the bootstrap key.
 func (d *Directory) Store() *Store { return d.store }
 
@@ -284,7 +254,7 @@ func (d *Directory) Authenticate(ctx context.Context, authorization string, from
 
 // search continues Authenticate for a secret that is not in memory.
 func (d *Directory) search(ctx context.Context, secret string, sum *hash, address netip.Addr, now time.Time) (*Key, error) {
-	if wait := d.guesses.wait(address, now); wait > 0 {
+	if wait := d.strangers.guesses.wait(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
 	}
 	if d.store != nil && isSecret(secret) {
@@ -295,7 +265,7 @@ func (d *Directory) search(ctx context.Context, secret string, sum *hash, addres
 			return &k.Key, nil
 		}
 	}
-	if wait := d.guesses.take(address, now); wait > 0 {
+	if wait := d.strangers.guesses.take(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
 	}
 	return nil, d.refuse(Unknown, 0)
@@ -378,71 +348,6 @@ func (d *Directory) follow(ctx context.Context) {
 	}
 }
 
-// reading is a read of the keys that runs.
-type reading struct {
-	began   time.Time
-	changes int           // Directory.changes when it began
-	waiting chan struct{} // closed at its end; nil: nobody waits for it
-}
-
-// begin begins a read. The callers that wait now wait for this read, and later callers for the next.
-func (d *Directory) begin() reading {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r := reading{time.Now(), d.changes, d.reading}
-	d.reading, d.ended = nil, nil
-	return r
-}
-
-// read reads all valid keys into memory.
-func (d *Directory) read(ctx context.Context) error {
-	r := d.begin()
-	if r.waiting != nil {
-		defer close(r.waiting)
-	}
-	list, err := d.store.secrets(ctx)
-	if err == nil {
-		d.publish(list, r)
-		return nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.failed && ctx.Err() == nil {
-		d.log.Warn("keys cannot be read; those in memory stay valid", "error", err)
-	}
-	d.failed = true
-	return err
-}
-
-// publish puts the keys of a read into memory.
-func (d *Directory) publish(list []*known, r reading) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.failed {
-		d.log.Info("keys are read again")
-	}
-	d.failed = false
-	all := make(map[hash]*known, len(list))
-	uses := make(map[string]*atomic.Int64, len(list))
-	for _, k := range list {
-		if uses[k.ID] == nil {
-			if uses[k.ID] = d.uses[k.ID]; uses[k.ID] == nil {
-				uses[k.ID] = new(atomic.Int64)
-			}
-		}
-		k.used = uses[k.ID]
-		if e, ok := d.ended[k.ID]; ok {
-			k = e.apply(k)
-		}
-		all[k.hash] = k
-	}
-	d.uses, d.seen = uses, r.changes
-	if r.began.After(d.right) {
-		d.right = r.began
-	}
-	d.stored.Store(&all)
-}
-
 // UsedHere sets LastUsedAt of k to the latest use on this instance, if that is later than the stored use.
 func (d *Directory) UsedHere(k *Key) {
 	d.mu.Lock()
@@ -481,26 +386,4 @@ func (d *Directory) storeUses(ctx context.Context) error {
 	d.noted = noted
 	d.mu.Unlock()
 	return nil
-}
-
-// known is a valid secret and its key. It is shared. Only the value of used changes.
-type known struct {
-	Key
-
-	hash hash
-	ends time.Time     // the end of the key or of the secret's overlap, whichever is earlier; zero: there is no end
-	used *atomic.Int64 // Unix second of the latest use of the key; nil: uses are not recorded
-}
-
-// worksAt reports whether the secret is valid at now.
-func (k *known) worksAt(now time.Time) bool { return k.ends.IsZero() || now.Before(k.ends) }
-
-// note records a use of the key at now.
-func (k *known) note(now time.Time) {
-	if k.used == nil {
-		return
-	}
-	if second := now.Unix(); k.used.Load() < second {
-		k.used.Store(second)
-	}
 }

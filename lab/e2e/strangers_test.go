@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,4 +110,50 @@ func TestStrangers_Flood_KeysEndAndOperatorsWork(t *testing.T) {
 	}
 	// The fastest of three, because other programs share this machine.
 	assert.Less(t, fastest, time.Second, "the time until a revoked key is refused elsewhere")
+}
+
+// Strangers from one address have one limit for invented links, cookies of both kinds, and keys. Right keys, open
+// sessions and open links from there work on.
+func TestStrangers_OneAddress_OneLimit(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	person, visitor := c.browser(t).signIn(testKey), c.browser(t)
+	page := visitor.follow(c.link(t, "acme", nil))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	kinds := []func() (string, []string){
+		func() (string, []string) { return inventedLink(), nil },
+		func() (string, []string) { return page, []string{"Cookie", "quotasvc_portal=" + inventedCookie()} },
+		func() (string, []string) {
+			return "/console/", []string{"Cookie", "quotasvc_console=" + inventedCookie()}
+		},
+		func() (string, []string) {
+			return "/v1/meters", []string{"Authorization", "Bearer " + inventedCookie()}
+		},
+	}
+	var refused [4]atomic.Bool
+	for n := range 6 * len(kinds) {
+		all.Go(func() {
+			kind := n % len(kinds)
+			for pace(ctx, 20*time.Millisecond) {
+				path, header := kinds[kind]()
+				got, err := exchange(ctx, c.http, "GET", c.api+path, "", header...)
+				if err == nil && got.status == 429 && got.header.Get("Retry-After") == "1" {
+					refused[kind].Store(true)
+				}
+			}
+		})
+	}
+	for kind := range kinds {
+		testenv.Eventually(t, refused[kind].Load, "strangers of kind ", kind, " are refused")
+	}
+	for range 5 {
+		person.get(200, "/console/")
+		visitor.get(200, page)
+		visitor.get(303, c.link(t, "acme", nil))
+		assert.Equal(t, 200, c.authorized(t, testKey))
+	}
 }

@@ -3,7 +3,7 @@
 // # Terms
 //
 //   - link: a URL of a read-only page about one tenant. The URL works until the link ends. A link has an id, which
-//     may be logged, and a secret of 256 random bits.
+//     may be logged, and a secret of 128 random bits and their tag (access.Strangers).
 //   - return URL: a URL of the caller's application. The page has a link to this URL.
 //
 // # Invariants

@@ -20,7 +20,8 @@ type failure struct {
 	title  string // what failed
 	detail string // what was not done, and what the person can do now
 	fields []client.FieldError
-	id     string // the request id, which is in the log
+	id     string        // the request id, which is in the log
+	wait   time.Duration // > 0: when to try again, for the header Retry-After
 	// unknown is true if it is not known whether something was changed.
 	unknown bool
 }
@@ -49,7 +50,11 @@ func explain(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
-	if r, ok := errors.AsType[*access.Refusal](err); ok && r.Reason != access.Unknown {
+	r, refused := errors.AsType[*access.Refusal](err)
+	if refused && r.Reason == access.TooMany {
+		return &failure{status: http.StatusTooManyRequests, title: "Too many sessions that do not exist", wait: r.RetryAfter, detail: "Nothing was changed. Wait a second and try again."}
+	}
+	if refused && r.Reason != access.Unknown {
 		return &failure{status: http.StatusServiceUnavailable, title: "The key cannot be checked now", detail: "Nothing was changed. Try again in a moment."}
 	}
 	if e := client.AsError(err); e != nil {
@@ -93,6 +98,9 @@ func (c *call) fail(err error) {
 	f := explain(err)
 	if f.status >= http.StatusInternalServerError {
 		c.console.cfg.Log.LogAttrs(c.ctx, slog.LevelWarn, "console page not shown", slog.String("error", err.Error()), slog.String("route", c.r.Pattern))
+	}
+	if f.wait > 0 {
+		c.w.Header().Set("Retry-After", seconds(f.wait))
 	}
 	content := failurePage(c, f)
 	if c.partial() {
