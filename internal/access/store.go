@@ -28,6 +28,9 @@ const (
 	// them after each change.
 	KeysMax = 20_000
 
+	// KeysPerTenant bounds the valid keys that the keys of one tenant have created.
+	KeysPerTenant = 500
+
 	// NameMax bounds the name of a key in characters.
 	NameMax = 128
 
@@ -98,7 +101,8 @@ func (n *New) check() (Scope, error) {
 }
 
 // Create creates a key and its secret. No other method returns this secret again. The tenant need not exist yet.
-// Create fails with errcode.InvalidArgument, or with errcode.Conflict if there are already KeysMax valid keys.
+// Create fails with errcode.InvalidArgument, with errcode.Conflict if there are already KeysMax valid keys, or with errcode.TooMany if the
+// caller's tenant has its share.
 func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err error) {
 	scopes, err := n.check()
 	if err != nil {
@@ -115,7 +119,15 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 		if count >= KeysMax {
 			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("%d keys are in force, at most %d are allowed; revoke some", count, KeysMax)}
 		}
-		err := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, period.OrNil(k.ExpiresAt)).
+		share := auditlog.Share{Kind: "key", Most: KeysPerTenant, Whole: KeysMax}
+		err := share.Check(ctx, tx, count, func(tenant string) ([]auditlog.Made, error) {
+			rows, _ := tx.Query(ctx, s.queries["KeysOfTenant"], tenant)
+			return pgx.CollectRows(rows, auditlog.ScanMade)
+		})
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, period.OrNil(k.ExpiresAt)).
 			Scan(&k.CreatedAt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errcode.Invalid(body.Fault{Field: "expires_at", Message: "must be in the future"})

@@ -51,7 +51,7 @@ func NewStore(db *pgstore.Store, limit *access.Strangers, exists func(ctx contex
 }
 
 // Create creates a link. No other method returns its secret again. It fails with errcode.InvalidArgument or
-// errcode.TenantNotFound.
+// errcode.TenantNotFound, or with errcode.TooMany if the keys of the caller's tenant have created PerTenant links.
 func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	if faults := n.check(); faults != nil {
 		return Made{}, errcode.Invalid(faults...)
@@ -65,7 +65,15 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	hash := sha256.Sum256(raw[:])
 	actor := auditlog.From(ctx)
 	err := s.db.Write(ctx, "make a link", func(ctx context.Context, tx *pgstore.Transaction) error {
-		err := tx.QueryRow(ctx, s.queries["InsertLink"], id, hash[:], n.Tenant, actor.KeyID, n.ReturnURL, cmp.Or(n.ExpiresIn, ExpiresDefault).Seconds()).
+		share := auditlog.Share{Kind: "portal_session", Most: PerTenant}
+		err := share.Check(ctx, tx, 0, func(tenant string) ([]auditlog.Made, error) {
+			rows, _ := tx.Query(ctx, s.queries["LinksOfTenant"], tenant)
+			return pgx.CollectRows(rows, auditlog.ScanMade)
+		})
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRow(ctx, s.queries["InsertLink"], id, hash[:], n.Tenant, actor.KeyID, n.ReturnURL, cmp.Or(n.ExpiresIn, ExpiresDefault).Seconds()).
 			Scan(&made.ExpiresAt)
 		if err != nil {
 			return fmt.Errorf("insert link: %w", err)
@@ -74,8 +82,10 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 		if _, err := tx.Exec(ctx, s.queries["DeleteEnded"], endedAtOnce); err != nil {
 			return fmt.Errorf("delete ended links: %w", err)
 		}
-		if _, err := tx.Exec(ctx, s.queries["DeleteOldest"], n.Tenant, PerTenant); err != nil {
-			return fmt.Errorf("delete the oldest links: %w", err)
+		if actor.Tenant == "" { // keys of a tenant are refused instead, and so cannot end the links of others
+			if _, err := tx.Exec(ctx, s.queries["DeleteOldest"], n.Tenant, PerTenant); err != nil {
+				return fmt.Errorf("delete the oldest links: %w", err)
+			}
 		}
 		return auditlog.Record(ctx, tx, []auditlog.Line{{
 			Actor: actor, Action: "portal_session.create", Object: auditlog.Object{Kind: "portal_session", ID: id, Tenant: n.Tenant},

@@ -71,6 +71,7 @@ var titles = map[client.ProblemCode]string{
 	client.ProblemCodeNotFound: "There is nothing with this id", client.ProblemCodeGrantNotFound: "There is no such grant",
 	client.ProblemCodeOperationNotFound: "There is no such operation", client.ProblemCodeMeterNotInPlan: "The tenant's plan does not have this meter",
 	client.ProblemCodeTenantSuspended: "The tenant is suspended", client.ProblemCodePreconditionFailed: "It was changed meanwhile",
+	client.ProblemCodeTooMany:            "The tenant's keys have created as many as they may",
 	client.ProblemCodeTooManyGrants:      "The balance has too many open grants",
 	client.ProblemCodeRefundExceedsDebit: "More than the operation used cannot be refunded", client.ProblemCodeArchived: "This was archived",
 	client.ProblemCodeReportTooSlow: "This report takes too long", client.ProblemCodeQueueFull: "Too many requests wait",

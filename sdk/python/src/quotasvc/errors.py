@@ -232,6 +232,12 @@ class PreconditionFailed(Conflict):
     code = "precondition_failed"
 
 
+class TooMany(Conflict):
+    """The keys of the tenant have created as many as they may."""
+
+    code = "too_many"
+
+
 class TooManyGrants(Conflict):
     """The balance has 1,000 open grants."""
 
@@ -341,7 +347,7 @@ BY_CODE: dict[str, type[QuotaError]] = {
             GrantNotFound, HoldNotActive, HoldNotFound, IdempotencyKeyMissing, IdempotencyKeyReused, InternalError,
             InvalidArgument, LeaseNotFound, MeterNotInPlan, MethodNotAllowed, OperationNotFound, OutcomeUnknown,
             PreconditionFailed, QueueFull, QuotaExceeded, RateLimited, RefundExceedsDebit, ReportTooSlow, TenantNotFound,
-            TenantSuspended, TooManyGrants, TooManyLimits, Unauthenticated, Unavailable,
+            TenantSuspended, TooMany, TooManyGrants, TooManyLimits, Unauthenticated, Unavailable,
         ]
     },
 }  # fmt: skip
