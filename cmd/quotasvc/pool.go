@@ -35,9 +35,12 @@ const (
 	idleTransaction = "10s"
 )
 
+// roomPools has the pool of each room of pgstore.
+type roomPools = map[pgstore.Room]*pgxpool.Pool
+
 // openRooms opens the pools of pgstore's rooms.
-func (s *service) openRooms(ctx context.Context, cfg *serviceConfig, m *measurements) (map[pgstore.Room]*pgxpool.Pool, error) {
-	pools := map[pgstore.Room]*pgxpool.Pool{}
+func (s *service) openRooms(ctx context.Context, cfg *serviceConfig, m *measurements) (roomPools, error) {
+	pools := roomPools{}
 	for room, of := range map[pgstore.Room]struct {
 		name, label string
 		most        int32

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// guessesPerSecond is the number of invented keys, links and cookies that an address may send in a second, as in the
-	// contract.
+	// guessesPerSecond is the number of invented keys, links and cookies that an address may send in a second, as in
+	// the contract.
 	guessesPerSecond = 20
 	guessEvery       = time.Second / guessesPerSecond
 

@@ -1,10 +1,17 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,7 +74,8 @@ func flood(t *testing.T, in *instance, leaked string) (stop func()) {
 // knows reports whether the instance knows a key. The request needs no answer of PostgreSQL if it does.
 func (in *instance) knows(t *testing.T, secret string) bool {
 	t.Helper()
-	got := fetch(t, in.http, "POST", in.api+"/v1/check", "{}", "Authorization", "Bearer "+secret, "Content-Type", "application/json")
+	got := fetch(t, in.http, "POST", in.api+"/v1/check", "{}",
+		"Authorization", "Bearer "+secret, "Content-Type", "application/json")
 	require.Contains(t, []int{401, 403, 503}, got.status, "%s", got)
 	return got.status == 403 // the key has the scope read
 }
@@ -88,7 +96,8 @@ func TestStrangers_Flood_KeysEndAndOperatorsWork(t *testing.T) {
 	}
 	fastest := time.Hour
 	for round := range 4 {
-		k := decoded[key](t, elsewhere.do(t, 201, "POST", "/v1/keys", fmt.Sprint("k", round), object{"name": "leaked", "scopes": []string{"read"}, "tenant": "acme"}))
+		leaked := object{"name": "leaked", "scopes": []string{"read"}, "tenant": "acme"}
+		k := decoded[key](t, elsewhere.do(t, 201, "POST", "/v1/keys", fmt.Sprint("k", round), leaked))
 		testenv.Eventually(t, func() bool { return in.knows(t, k.Secret) }, "the key works")
 		stop := flood(t, in, k.Secret)
 		testenv.Eventually(t, func() bool {
@@ -104,7 +113,7 @@ func TestStrangers_Flood_KeysEndAndOperatorsWork(t *testing.T) {
 		}
 		elsewhere.do(t, 204, "DELETE", "/v1/keys/"+k.ID, "", nil)
 		began := time.Now()
-		testenv.Eventually(t, func() bool { return !in.knows(t, k.Secret) }, "the revoked key is refused during the flood")
+		testenv.Eventually(t, func() bool { return !in.knows(t, k.Secret) }, "the revoked key is refused in the flood")
 		fastest = min(fastest, time.Since(began))
 		stop()
 	}
@@ -156,4 +165,64 @@ func TestStrangers_OneAddress_OneLimit(t *testing.T) {
 		visitor.get(303, c.link(t, "acme", nil))
 		assert.Equal(t, 200, c.authorized(t, testKey))
 	}
+}
+
+// A connection ends with the answer to a stranger, whatever he asks. A connection on which a right key, an open session
+// or an open link came stays.
+func TestStrangers_Connections_EndWithTheirAnswer(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t, "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0")
+	rls := c.line("envoy-rls ")
+	person, visitor := c.browser(t).signIn(testKey), c.browser(t)
+	page := visitor.follow(c.link(t, "acme", nil))
+	cookie := func(b *browser, path string) string {
+		at := testenv.Must(t).Get(url.Parse(c.api + path))
+		return "Cookie: " + b.client.Jar.Cookies(at)[0].String()
+	}
+	style := regexp.MustCompile(`/(console|portal/_)/assets/[^"]+`)
+	signIn := style.FindString(c.browser(t).get(200, "/console/login"))
+	portal := style.FindString(visitor.get(200, page))
+	require.True(t, signIn != "" && portal != "", "pages without styles")
+	open := func(address string) net.Conn {
+		conn := testenv.Must(t).Get((&net.Dialer{}).DialContext(t.Context(), "tcp", address))
+		t.Cleanup(func() { _ = conn.Close() })
+		require.NoError(t, conn.SetDeadline(time.Now().Add(testenv.Patience)))
+		return conn
+	}
+	ask := func(conn net.Conn, from *bufio.Reader, path, header string) (closes bool) {
+		_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: quota\r\n%s\r\n\r\n", path, header)
+		require.NoError(t, err, "%s", path)
+		response, err := http.ReadResponse(from, nil) //nolint:bodyclose // it is
+		require.NoError(t, err, "%s", path)
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		return response.Close
+	}
+	for _, path := range []string{
+		"/v1/tenants", "/nowhere", "/console", "/console/", "/console/login", "/console/nowhere", signIn,
+		"/portal/x/", inventedLink(), page, portal,
+	} {
+		conn := open(strings.TrimPrefix(c.api, "http://"))
+		from := bufio.NewReader(conn)
+		stranger := "Cookie: quotasvc_console=" + inventedCookie()
+		assert.True(t, ask(conn, from, path, stranger), "%s leaves the connection open", path)
+		_, err := from.ReadByte()
+		assert.ErrorIs(t, err, io.EOF, "%s: the connection is open", path)
+	}
+	for header, paths := range map[string][]string{
+		"Authorization: Bearer " + testKey: {"/v1/meters", signIn, "/v1/meters"},
+		cookie(person, "/console/"):        {"/console/", signIn, "/console/tenants"},
+		cookie(visitor, page):              {page, portal, page + "meters"},
+	} {
+		conn := open(strings.TrimPrefix(c.api, "http://"))
+		from := bufio.NewReader(conn)
+		for _, path := range paths {
+			assert.False(t, ask(conn, from, path, header), "%s closes the connection", path)
+		}
+	}
+	silent := open(rls) // gRPC without a request
+	_, err := io.WriteString(silent, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, silent)
+	assert.NotErrorIs(t, err, os.ErrDeadlineExceeded, "a silent connection to Envoy's port stays")
 }

@@ -48,7 +48,8 @@ func (s Share) Check(ctx context.Context, tx pgx.Tx, all int, about func(tenant 
 		return nil
 	}
 	if free := s.Whole - s.Whole/reserveShare; s.Whole > 0 && all >= free {
-		return errcode.Errorf(errcode.TooMany, "", "there are %d objects of the kind %s; beyond %d, only keys without a tenant create more", all, s.Kind, free)
+		return errcode.Errorf(errcode.TooMany, "",
+			"there are %d objects of the kind %s; beyond %d, only keys without a tenant create more", all, s.Kind, free)
 	}
 	if _, err := tx.Exec(ctx, queries["LockShare"], s.Kind+" "+tenant); err != nil {
 		return fmt.Errorf("lock the share: %w", err)
@@ -65,11 +66,14 @@ func (s Share) Check(ctx context.Context, tx pgx.Tx, all int, about func(tenant 
 		}
 	}
 	var own int
-	if err := tx.QueryRow(ctx, queries["CountCreated"], tenant, s.Kind, ids, subjects, since.Add(-clockSlack)).Scan(&own); err != nil {
+	row := tx.QueryRow(ctx, queries["CountCreated"], tenant, s.Kind, ids, subjects, since.Add(-clockSlack))
+	if err := row.Scan(&own); err != nil {
 		return fmt.Errorf("count what the tenant's keys have created: %w", err)
 	}
 	if own >= s.Most {
-		return errcode.Errorf(errcode.TooMany, "", "keys of the tenant %s have created %d objects of the kind %s, at most %d are allowed; delete some", tenant, own, s.Kind, s.Most)
+		return errcode.Errorf(errcode.TooMany, "",
+			"keys of the tenant %s have created %d objects of the kind %s, at most %d are allowed; delete some",
+			tenant, own, s.Kind, s.Most)
 	}
 	return nil
 }

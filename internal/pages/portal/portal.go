@@ -20,6 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/access/link"
 	"github.com/quotasvc/quotasvc/internal/kit/asset"
+	"github.com/quotasvc/quotasvc/internal/kit/proven"
 	"github.com/quotasvc/quotasvc/internal/pages/inprocess"
 	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
 )
@@ -112,6 +113,7 @@ func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Robots-Tag", "noindex")
+	proven.Doubt(w, r)
 	p.handler.ServeHTTP(w, r)
 }
 
@@ -241,7 +243,9 @@ func inside(show func(*visit, *overview) error) func(*visit) error {
 // open reads the link in the path, if secret is the link's secret.
 func (v *visit) open(secret string) error {
 	found, err := v.portal.cfg.Links.Open(v.r.Context(), v.portal.cfg.Client(v.r), v.r.PathValue("link"), secret)
-	v.link = found
+	if v.link = found; err == nil {
+		proven.Trust(v.w, v.r)
+	}
 	return err
 }
 

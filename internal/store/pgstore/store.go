@@ -290,7 +290,9 @@ func (s *Store) View(ctx context.Context, op string, do func(context.Context, pg
 // was dead, Send calls prepare again and sends the new batch. It returns the same errors as Write.
 func (s *Store) Send(ctx context.Context, op string, prepare func() *pgx.Batch) error {
 	return s.reach(ctx, op, func(ctx context.Context) error {
-		return s.reading.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, prepare()).Close() })
+		return s.reading.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			return conn.SendBatch(ctx, prepare()).Close()
+		})
 	})
 }
 
