@@ -205,7 +205,7 @@ func TestStrangers_Connections_EndWithTheirAnswer(t *testing.T) {
 		conn := open(strings.TrimPrefix(c.api, "http://"))
 		from := bufio.NewReader(conn)
 		stranger := "Cookie: quotasvc_console=" + inventedCookie()
-		assert.True(t, ask(conn, from, path, stranger), "%s leaves the connection open", path)
+		require.True(t, ask(conn, from, path, stranger), "%s leaves the connection open", path)
 		_, err := from.ReadByte()
 		assert.ErrorIs(t, err, io.EOF, "%s: the connection is open", path)
 	}
