@@ -1777,6 +1777,7 @@ var (
 	ErrReportTooSlow         error = codeError("report_too_slow")
 	ErrTenantNotFound        error = codeError("tenant_not_found")
 	ErrTenantSuspended       error = codeError("tenant_suspended")
+	ErrTooMany               error = codeError("too_many")
 	ErrTooManyGrants         error = codeError("too_many_grants")
 	ErrTooManyLimits         error = codeError("too_many_limits")
 	ErrUnavailable           error = codeError("unavailable")

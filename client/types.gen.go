@@ -310,6 +310,7 @@ const (
 	ProblemCodeReportTooSlow         ProblemCode = "report_too_slow"
 	ProblemCodeTenantNotFound        ProblemCode = "tenant_not_found"
 	ProblemCodeTenantSuspended       ProblemCode = "tenant_suspended"
+	ProblemCodeTooMany               ProblemCode = "too_many"
 	ProblemCodeTooManyGrants         ProblemCode = "too_many_grants"
 	ProblemCodeTooManyLimits         ProblemCode = "too_many_limits"
 	ProblemCodeUnauthenticated       ProblemCode = "unauthenticated"

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net"
 	"syscall"
+	"time"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/envoyrls"
 	"github.com/quotasvc/quotasvc/internal/pages/console"
@@ -12,13 +13,17 @@ import (
 
 const (
 	// filesReserved is the number of file descriptors that client connections must leave free. Operators need 64,
-	// each node of Redis up to 16, and PostgreSQL needs 16 in addition to the readers and lanes. The rest is for
+	// each node of Redis up to 16, and PostgreSQL needs 27 in addition to the readers and lanes. The rest is for
 	// listeners, files and the runtime.
 	filesReserved = 128
 
 	// envoyConnectionsMax is the maximum number of connections from Envoy proxies. Each worker of a proxy has one
 	// connection.
 	envoyConnectionsMax = 512
+
+	// envoyKeyWithin is how long a connection of Envoy's may stay without a right key. Envoy connects when it has a
+	// request, which it then sends at once.
+	envoyKeyWithin = 5 * time.Second
 
 	// consoleConnectionsMax is the maximum number of connections from browsers. Each browser opens six connections.
 	consoleConnectionsMax = 512
@@ -106,5 +111,5 @@ func (c *serviceConfig) addresses(api, ops, rls, pages net.Listener) addresses {
 // envoyPart returns Envoy's rate limit service as a part of the transport. most is the maximum number of its
 // connections.
 func envoyPart(s *envoyrls.Server, most int) *transport.Part {
-	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
+	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, KeyWithin: envoyKeyWithin, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
 }

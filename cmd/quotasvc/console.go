@@ -1,11 +1,11 @@
 package main
 
 import (
+	"net/http"
 	"net/netip"
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/access/session"
-	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/pages/console"
 	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
 	"github.com/quotasvc/quotasvc/internal/store/claim"
@@ -14,7 +14,7 @@ import (
 
 // openConsole opens the console, unless it is off. If no address is configured for the console, it is served at the
 // address of the API.
-func (s *service) openConsole(cfg *serviceConfig, db *pgstore.Store, keys *access.Directory, names *claim.Names, proxies []netip.Prefix) error {
+func (s *service) openConsole(cfg *serviceConfig, db *pgstore.Store, keys *access.Directory, names *claim.Names, client func(*http.Request) netip.Addr) error {
 	if cfg.ConsoleListen == consoleOff {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (s *service) openConsole(cfg *serviceConfig, db *pgstore.Store, keys *acces
 	}
 	pages := console.New(console.Config{
 		Provider: provider, ProviderName: cfg.OIDCName, Base: cfg.ConsoleURL,
-		API: s.api, Keys: keys, Sessions: session.NewStore(db), Client: forwarded.NewProxies(proxies, s.log).Client, Ancestors: frames, Once: names, Log: s.log,
+		API: s.api, Keys: keys, Sessions: session.NewStore(db, s.strangers), Client: client, Ancestors: frames, Once: names, Log: s.log,
 	})
 	s.drain = pages.Drain
 	if cfg.ConsoleListen == "" {

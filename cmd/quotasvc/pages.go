@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/access/link"
@@ -33,7 +34,7 @@ func (c *pagesConfig) check(check *checker) {
 }
 
 // openPortal opens the customer's pages at the address of the API.
-func (s *service) openPortal(cfg *serviceConfig, links *link.Store) error {
+func (s *service) openPortal(cfg *serviceConfig, links *link.Store, client func(*http.Request) netip.Addr) error {
 	shown, err := look.New(cfg.PortalName, cfg.PortalTheme, cfg.PortalLogo)
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func (s *service) openPortal(cfg *serviceConfig, links *link.Store) error {
 		return err
 	}
 	pages, err := portal.New(portal.Config{
-		API: s.api, Links: links, Look: shown, Ancestors: frames, Embedded: len(cfg.PortalAncestors) > 0, Log: s.log,
+		API: s.api, Links: links, Client: client, Look: shown, Ancestors: frames, Embedded: len(cfg.PortalAncestors) > 0, Log: s.log,
 	})
 	if err != nil {
 		return err

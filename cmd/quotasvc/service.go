@@ -22,6 +22,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate/provision"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/httpapi/envoyrls"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/kit/clock"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -45,18 +46,20 @@ import (
 // reverse order. First the ledger stops: its lanes finish accepted operations. The catalogue is next. Then the cache
 // publishes the last committed balances. The limiter and the connections stop last.
 type service struct {
-	log      *slog.Logger
-	secrets  *rotation
-	target   namedsql.Target // whether tables are distributed over a Citus cluster
-	api      http.Handler
-	console  http.Handler       // nil: there is no console, or the listener of the API serves it
-	drain    func()             // ends the open streams of browsers; nil: no console
-	sites    []site             // HTML pages at the API's address
-	envoy    *envoyrls.Server   // nil: the rate limit service is off
-	adminKey func(string) error // replaces the admin key
-	shown    ops.Service
-	stops    []stopper
-	ledger   atomic.Pointer[pg.Ledger] // nil until it is started; it observes whether PostgreSQL can be reached
+	log       *slog.Logger
+	secrets   *rotation
+	target    namedsql.Target // whether tables are distributed over a Citus cluster
+	api       http.Handler
+	console   http.Handler       // nil: there is no console, or the listener of the API serves it
+	drain     func()             // ends the open streams of browsers; nil: no console
+	sites     []site             // HTML pages at the API's address
+	envoy     *envoyrls.Server   // nil: the rate limit service is off
+	adminKey  func(string) error // replaces the admin key
+	ids       access.IDKey       // signs the ids of charges and leases, and the secrets of links and sessions
+	strangers *access.Strangers
+	shown     ops.Service
+	stops     []stopper
+	ledger    atomic.Pointer[pg.Ledger] // nil until it is started; it observes whether PostgreSQL can be reached
 }
 
 // away returns why PostgreSQL cannot be reached. It returns nil if PostgreSQL may be reachable.
@@ -183,10 +186,6 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	ids, err := access.NewStore(cat.DB()).IDKey(ctx) // the key that signs the ids of charges and leases
-	if err != nil {
-		return nil, err
-	}
 	overrides := s.openOverrides(cfg, cat.Store)
 	refusals, err := s.startDenials(ctx, cfg, m, l)
 	if err != nil {
@@ -196,7 +195,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	names := claim.New(store)
 	g := gate.New(l, cat, limiter, cache, gate.Config{
 		LoadsMax: cfg.CheckReads, Overrides: overrides, Provisioner: provisioner, Denials: refusals, Once: names,
-		IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log, Metrics: m.registry,
+		IDKey: s.ids.Secret, UnsignedUntil: s.ids.UnsignedUntil, Log: log, Metrics: m.registry,
 	})
 	err = s.startAPI(cfg, m, parts{ledger: l, history: h, catalog: cat, gate: g, claims: names}, httpapi.Config{
 		Keys: keys, Overrides: overrides.Store, Verifier: checks, Webhooks: hooks,
@@ -229,14 +228,15 @@ func (s *service) startAPI(cfg *serviceConfig, m *measurements, p parts, of http
 		_, err := p.catalog.Store.Tenant(ctx, tenant)
 		return err
 	}
-	of.Links = link.NewStore(p.catalog.DB(), exists)
+	of.Links = link.NewStore(p.catalog.DB(), s.strangers, exists)
 	of.Log, of.Registry, of.Traced, of.LegacyHeaders, of.LinkBase = s.log, m.registry, m.traces != nil, cfg.legacyHeaders(), cfg.PortalURL
 	api, err := httpapi.New(p.gate, p.ledger, p.history, p.catalog, of)
 	if err != nil {
 		return fmt.Errorf("make the server: %w", err)
 	}
 	s.api, s.adminKey = m.traces.Handler(api.Handler()), of.Keys.SetBootstrap
-	if err := errors.Join(s.openPortal(cfg, of.Links), s.openConsole(cfg, p.catalog.DB(), of.Keys, p.claims, of.TrustedProxies)); err != nil {
+	client := forwarded.NewProxies(of.TrustedProxies, s.log).Client
+	if err := errors.Join(s.openPortal(cfg, of.Links, client), s.openConsole(cfg, p.catalog.DB(), of.Keys, p.claims, client)); err != nil {
 		return err
 	}
 	s.api = beside(s.api, s.sites...)
@@ -345,18 +345,24 @@ func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) er
 
 // startCatalog starts the catalogue and the API keys. A notification about the catalogue also updates the keys.
 func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, *access.Directory, error) {
-	pool, err := openPool(ctx, string(cfg.DatabaseURL), catalogPool, catalogConns, &s.secrets.database)
+	pools, err := s.openRooms(ctx, cfg, m)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	db := pgstore.New(pool, pgstore.Config{Target: s.target, Clock: agreed, Away: s.away, Suspect: s.suspect})
+	db := pgstore.New(pools[pgstore.Reading], pgstore.Config{
+		Target: s.target, Clock: agreed, Away: s.away, Suspect: s.suspect, Rooms: pools, Caller: callerOf,
+	})
 	store := catalog.NewStore(db, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
-	keys, err := access.NewDirectory(access.NewStore(db), string(cfg.AdminKey), access.Config{Log: s.log, Metrics: m.registry})
+	keyStore := access.NewStore(db)
+	if s.ids, err = keyStore.IDKey(ctx); err != nil {
+		return nil, nil, err
+	}
+	s.strangers = access.NewStrangers(s.ids.Secret)
+	keys, err := access.NewDirectory(keyStore, string(cfg.AdminKey), access.Config{Log: s.log, Metrics: m.registry, Strangers: s.strangers})
 	if err != nil {
 		return nil, nil, err
 	}
-	c := catalog.New(store, catalog.Config{Tenants: 2 * cfg.TenantsInMemory, OnReset: limiter.ForgetBucket, OnKeys: keys.Changed, Log: s.log, Metrics: m.registry})
+	c := catalog.New(store, catalog.Config{Tenants: 2 * cfg.TenantsInMemory, OnReset: limiter.ForgetBucket, OnKeys: keys.Changed, OnHeard: keys.Heard, Log: s.log, Metrics: m.registry})
 	s.onStop("catalogue", c.Stop)
 	if err := c.Start(ctx); err != nil {
 		return nil, nil, err

@@ -118,6 +118,79 @@ func TestKey_Life(t *testing.T) {
 	assert.Equal(t, "key.create key.rotate key.rotate key.revoke", lines, "audit log")
 }
 
+// TestKey_EndedHere_RefusedAtOnce: the instance that revokes or rotates a key refuses its old secrets at once, even if a
+// read of the keys is running that began before.
+func TestKey_EndedHere_RefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	i := newInstance(t, url)
+	for n := range 20 {
+		k, secret := i.create(New{Name: "n", Scopes: []string{"use"}})
+		_, err := i.ask(secret)
+		require.NoError(t, err)
+		i.Changed() // a read may run now
+		next := secret
+		if n%2 == 1 {
+			_, next, err = i.Rotate(t.Context(), k.ID, 0, anybody)
+			require.NoError(t, err)
+			_, err = i.ask(next)
+			require.NoError(t, err, "the new secret")
+		} else {
+			require.NoError(t, i.Revoke(t.Context(), k.ID, anybody))
+		}
+		_, err = i.ask(secret)
+		refused(t, Unknown, err)
+		require.NoError(t, i.Revoke(t.Context(), k.ID, anybody))
+		_, err = i.Authenticate(t.Context(), "Bearer "+next, at(netip.MustParseAddr("192.0.2.9")), time.Now())
+		refused(t, Unknown, err)
+	}
+	k, secret := i.create(New{Name: "n", Scopes: []string{"use"}})
+	_, next, err := i.Rotate(t.Context(), k.ID, time.Hour, anybody)
+	require.NoError(t, err)
+	for _, s := range []string{secret, next} {
+		_, err = i.ask(s)
+		require.NoError(t, err, "during the overlap")
+	}
+}
+
+// TestKey_EndDuringARead_StaysEnded: a read that began before the end of a key does not bring the key back.
+func TestKey_EndDuringARead_StaysEnded(t *testing.T) {
+	t.Parallel()
+	d := testenv.Must(t).Get(NewDirectory(nil, bootstrap, Config{}))
+	secret, other := newSecret(), newSecret()
+	of := func(secret string) *known { return &known{Key: Key{ID: "k"}, hash: hashOf(secret)} }
+	read := d.begin()
+	d.end("k", ending{at: time.Now(), except: hashOf(other)})
+	d.publish([]*known{of(secret), of(other)}, read)
+	_, err := d.Authenticate(t.Context(), "Bearer "+secret, at(home), time.Now())
+	refused(t, Unknown, err)
+	testenv.Must(t).Get(d.Authenticate(t.Context(), "Bearer "+other, at(home), time.Now()))
+	d.publish([]*known{of(secret)}, d.begin()) // a later read decides alone
+	testenv.Must(t).Get(d.Authenticate(t.Context(), "Bearer "+secret, at(home), time.Now()))
+}
+
+// TestAge_GrowsFromTheFirstUnreadChange: the keys in memory count as right while announcements are received, until a
+// change is announced that is not read.
+func TestAge_GrowsFromTheFirstUnreadChange(t *testing.T) {
+	t.Parallel()
+	d := testenv.Must(t).Get(NewDirectory(nil, bootstrap, Config{}))
+	assert.Zero(t, d.age(), "before the first read")
+	d.publish(nil, d.begin())
+	read := d.right
+	d.Heard()
+	heard := d.right
+	assert.True(t, heard.After(read), "announcements are received")
+	before := d.begin()
+	d.Changed()
+	d.Heard()
+	d.publish(nil, before)
+	d.Heard()
+	assert.WithinRange(t, d.right, heard, before.began, "a change is not read")
+	d.publish(nil, d.begin())
+	d.Heard()
+	assert.True(t, d.right.After(before.began), "all is read")
+}
+
 // ends waits until the instance refuses the secret.
 func ends(t testing.TB, i *instance, secret string) {
 	t.Helper()
@@ -211,6 +284,70 @@ func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	}
 	refused(t, TooMany, guess("2001:db8::ffff", now))
 	refused(t, Unknown, guess("2001:db8:0:1::1", now))
+}
+
+// TestStrangers_InventedThings_ShareOneLimit: what does not exist counts for its address, whatever it is. What exists
+// neither counts nor is refused.
+func TestStrangers_InventedThings_ShareOneLimit(t *testing.T) {
+	t.Parallel()
+	none := errors.New("none")
+	s := NewStrangers([]byte("key"))
+	d := testenv.Must(t).Get(NewDirectory(nil, bootstrap, Config{Strangers: s}))
+	looked, exists := 0, false
+	show := func(from netip.Addr, shown string, made bool) error {
+		return s.LookUp(from, shown, made, none, func() error {
+			if looked++; exists {
+				return nil
+			}
+			return none
+		})
+	}
+	exists = true
+	for n := range 3 * guessesPerSecond {
+		require.NoError(t, show(home, fmt.Sprint("right", n), n%2 == 0))
+	}
+	exists, looked = false, 0
+	other := netip.MustParseAddr("192.0.2.2")
+	for range 3 {
+		require.ErrorIs(t, show(other, "the same", false), none)
+	}
+	assert.Equal(t, 1, looked, "what does not exist is looked up again")
+	looked = 0
+	began := time.Now()
+	var wait *Refusal
+	for n := range 10 * guessesPerSecond { // in far less than a second, but a busy machine may take longer
+		if wait, _ = errors.AsType[*Refusal](show(home, fmt.Sprint("wrong", n), n%2 == 1)); wait != nil && n%2 == 0 {
+			break
+		}
+	}
+	require.NotNil(t, wait, "nothing is refused")
+	assert.True(t, wait.Reason == TooMany && wait.RetryAfter > 0 && wait.RetryAfter <= time.Second, wait)
+	most := guessesPerSecond + int(time.Since(began)/guessEvery) + 2
+	assert.LessOrEqual(t, looked, most, "look-ups")
+	for range 5 * guessesPerSecond { // keys share the limit
+		if _, err := d.Authenticate(t.Context(), "Bearer wrong", at(home), time.Now()); errors.As(err, &wait) && wait.Reason == TooMany {
+			break
+		}
+	}
+	refused(t, TooMany, wait)
+	exists = true
+	require.NoError(t, show(home, "right", true), "what this installation made, from the same address")
+	testenv.Must(t).Get(d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), time.Now()))
+}
+
+func TestStrangers_Secrets_KnownByTheirTag(t *testing.T) {
+	t.Parallel()
+	s, other := NewStrangers([]byte("key")), NewStrangers([]byte("another key"))
+	secret := s.NewSecret("link a")
+	assert.True(t, NewStrangers([]byte("key")).Made("link a", secret[:]), "another instance")
+	assert.False(t, s.Made("link b", secret[:]) || s.Made("session", secret[:]) || other.Made("link a", secret[:]), "another use or key")
+	for bit := range 8 * len(secret) {
+		forged := secret
+		forged[bit/8] ^= 1 << (bit % 8)
+		assert.False(t, s.Made("link a", forged[:]), "bit %d", bit)
+	}
+	assert.False(t, s.Made("link a", secret[1:]) || s.Made("link a", nil), "another length")
+	assert.NotEqual(t, secret, s.NewSecret("link a"))
 }
 
 func TestGuesses_ManyAddresses_BoundedMemory(t *testing.T) {

@@ -29,6 +29,9 @@ const (
 	// could cause reads without end.
 	rereadPause = 50 * time.Millisecond
 
+	// retryPauseMax is the longest pause after a failed read.
+	retryPauseMax = 2 * time.Second
+
 	// defaultUnknownWait is the default of Config.UnknownWait. It is far longer than a read of the keys, which takes
 	// some milliseconds. It is also the Retry-After of the reason Undecided.
 	defaultUnknownWait = time.Second
@@ -44,7 +47,7 @@ type Reason int
 const (
 	Missing   Reason = iota // no key was sent
 	Unknown                 // the key does not exist, or has expired or was revoked
-	TooMany                 // too many wrong secrets from this address
+	TooMany                 // too many wrong secrets, links and cookies from this address
 	Undecided               // the secret is not in memory, and PostgreSQL does not answer
 )
 
@@ -67,17 +70,18 @@ type Config struct {
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // nil: no metrics
 	RereadEvery time.Duration         // time between two reads of the keys without an announcement; 0 is 30 s
+	Strangers   *Strangers            // shares its limit of wrong secrets with pages; nil: a limit of its own
 	UnknownWait time.Duration         // longest wait of a request with an unknown secret of the right form; 0 is 1 s
 }
 
 // Directory has all valid keys in memory. It authenticates callers.
 type Directory struct {
-	store    *Store // nil: there is only the bootstrap key
-	log      *slog.Logger
-	every    time.Duration // Config.RereadEvery
-	wait     time.Duration // Config.UnknownWait
-	guesses  guesses
-	failures *prometheus.CounterVec
+	store     *Store // nil: there is only the bootstrap key
+	log       *slog.Logger
+	every     time.Duration // Config.RereadEvery
+	wait      time.Duration // Config.UnknownWait
+	strangers *Strangers
+	failures  *prometheus.CounterVec
 
 	stored    atomic.Pointer[map[hash]*known]
 	bootstrap atomic.Pointer[known]
@@ -87,7 +91,11 @@ type Directory struct {
 	kick    chan struct{}            // capacity 1: a read of the keys is due
 	uses    map[string]*atomic.Int64 // by key id: the second of the latest use; kept when the keys are read again
 	noted   map[string]int64         // by key id: the latest use that is stored in PostgreSQL
+	ended   map[string]ending        // by key id: ends that a read which runs may not have seen
 	failed  bool                     // the latest read of the keys failed
+	changes int                      // counts calls of Changed
+	seen    int                      // the value of changes when the newest successful read began
+	right   time.Time                // until then the keys in memory were known to be right
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -96,15 +104,24 @@ type Directory struct {
 // keys. It returns an error if bound.AdminKey refuses the bootstrap key.
 func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
 	d := &Directory{
-		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
+		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), strangers: cfg.Strangers, uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
 		failures: metric.CounterVec(cfg.Metrics, "quotasvc_auth_failures_total",
-			"Requests without a valid key, by reason: missing, unknown, too_many (wrong keys from one address) and undecided (PostgreSQL did not answer).",
+			"Requests without a valid key, by reason: missing, unknown, too_many (invented keys, links or cookies from one address) and undecided (PostgreSQL did not answer).",
 			"reason"),
 	}
+	if d.strangers == nil {
+		d.strangers = NewStrangers(nil)
+	}
+	d.strangers.refuse = d.refuse
 	for r := Missing; r <= Undecided; r++ {
 		d.failures.WithLabelValues(r.label())
 	}
 	d.stored.Store(&map[hash]*known{})
+	if store != nil {
+		metric.GaugeFunc(cfg.Metrics, "quotasvc_keys_age_seconds",
+			"Time since the keys in memory were known to be right. A key that was revoked since then may still work.",
+			func() float64 { return d.age().Seconds() })
+	}
 	return d, d.SetBootstrap(bootstrap)
 }
 
@@ -142,12 +159,60 @@ func (d *Directory) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Changed makes the directory read the keys again, because a key was changed on this or another instance.
+// Changed makes the directory read the keys again, because a key was changed on this or another instance, or because
+// an announcement may have been lost.
 func (d *Directory) Changed() {
+	d.mu.Lock()
+	d.changes++
+	d.mu.Unlock()
+	d.kickOff()
+}
+
+// kickOff makes a read of the keys due.
+func (d *Directory) kickOff() {
 	select {
 	case d.kick <- struct{}{}:
 	default: // a read is due already
 	}
+}
+
+// Heard records that announcements are received. So the keys in memory are right, unless a change was announced that
+// is not read yet.
+func (d *Directory) Heard() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.seen == d.changes {
+		d.right = time.Now()
+	}
+}
+
+// age returns how long it is since the keys in memory were known to be right.
+func (d *Directory) age() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.right.IsZero() {
+		return 0 // not started
+	}
+	return time.Since(d.right)
+}
+
+// Revoke ends a key for ever, and on this instance at once: see Store.Revoke.
+func (d *Directory) Revoke(ctx context.Context, id string, may func(*Key) error) error {
+	if err := d.store.Revoke(ctx, id, may); err != nil {
+		return err
+	}
+	d.end(id, ending{at: time.Now()})
+	return nil
+}
+
+// Rotate gives a key a new secret. On this instance, the earlier secrets end at once if there is no overlap: see
+// Store.Rotate.
+func (d *Directory) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
+	if k, secret, err = d.store.Rotate(ctx, id, overlap, may); err != nil {
+		return k, secret, err
+	}
+	d.end(id, ending{at: time.Now().Add(overlap), except: hashOf(secret)})
+	return k, secret, nil
 }
 
 // Store returns the store of the keys. It returns nil if there is only the bootstrap key.
@@ -189,7 +254,7 @@ func (d *Directory) Authenticate(ctx context.Context, authorization string, from
 
 // search continues Authenticate for a secret that is not in memory.
 func (d *Directory) search(ctx context.Context, secret string, sum *hash, address netip.Addr, now time.Time) (*Key, error) {
-	if wait := d.guesses.wait(address, now); wait > 0 {
+	if wait := d.strangers.guesses.wait(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
 	}
 	if d.store != nil && isSecret(secret) {
@@ -200,7 +265,7 @@ func (d *Directory) search(ctx context.Context, secret string, sum *hash, addres
 			return &k.Key, nil
 		}
 	}
-	if wait := d.guesses.take(address, now); wait > 0 {
+	if wait := d.strangers.guesses.take(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
 	}
 	return nil, d.refuse(Unknown, 0)
@@ -234,7 +299,7 @@ func (d *Directory) await(ctx context.Context) error {
 	}
 	done := d.reading
 	d.mu.Unlock()
-	d.Changed()
+	d.kickOff()
 	timer := time.NewTimer(d.wait)
 	defer timer.Stop()
 	select {
@@ -257,7 +322,7 @@ func (d *Directory) follow(ctx context.Context) {
 	reread, uses := time.NewTicker(d.every), time.NewTicker(useEvery)
 	defer reread.Stop()
 	defer uses.Stop()
-	for {
+	for retry := backoff.New(rereadPause, retryPauseMax); ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -269,50 +334,18 @@ func (d *Directory) follow(ctx context.Context) {
 		case <-d.kick:
 		case <-reread.C:
 		}
-		_ = d.read(ctx) // read logs the error
+		if err := d.read(ctx); err != nil { // read logs the error
+			d.kickOff()
+			if !retry.Wait(ctx) {
+				return
+			}
+			continue
+		}
+		retry.Reset()
 		if !backoff.Sleep(ctx, rereadPause) {
 			return
 		}
 	}
-}
-
-// read reads all valid keys into memory.
-func (d *Directory) read(ctx context.Context) error {
-	d.mu.Lock()
-	waiting := d.reading // this read is for the callers that wait now; later callers wait for the next read
-	d.reading = nil
-	d.mu.Unlock()
-	list, err := d.store.secrets(ctx)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if waiting != nil {
-		defer close(waiting)
-	}
-	if err != nil {
-		if !d.failed && ctx.Err() == nil {
-			d.log.Warn("keys cannot be read; those in memory stay valid", "error", err)
-		}
-		d.failed = true
-		return err
-	}
-	if d.failed {
-		d.log.Info("keys are read again")
-	}
-	d.failed = false
-	all := make(map[hash]*known, len(list))
-	uses := make(map[string]*atomic.Int64, len(list))
-	for _, k := range list {
-		if uses[k.ID] == nil {
-			if uses[k.ID] = d.uses[k.ID]; uses[k.ID] == nil {
-				uses[k.ID] = new(atomic.Int64)
-			}
-		}
-		k.used = uses[k.ID]
-		all[k.hash] = k
-	}
-	d.uses = uses
-	d.stored.Store(&all)
-	return nil
 }
 
 // UsedHere sets LastUsedAt of k to the latest use on this instance, if that is later than the stored use.
@@ -353,26 +386,4 @@ func (d *Directory) storeUses(ctx context.Context) error {
 	d.noted = noted
 	d.mu.Unlock()
 	return nil
-}
-
-// known is a valid secret and its key. It is shared. Only the value of used changes.
-type known struct {
-	Key
-
-	hash hash
-	ends time.Time     // the end of the key or of the secret's overlap, whichever is earlier; zero: there is no end
-	used *atomic.Int64 // Unix second of the latest use of the key; nil: uses are not recorded
-}
-
-// worksAt reports whether the secret is valid at now.
-func (k *known) worksAt(now time.Time) bool { return k.ends.IsZero() || now.Before(k.ends) }
-
-// note records a use of the key at now.
-func (k *known) note(now time.Time) {
-	if k.used == nil {
-		return
-	}
-	if second := now.Unix(); k.used.Load() < second {
-		k.used.Store(second)
-	}
 }

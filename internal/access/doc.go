@@ -14,6 +14,8 @@
 //   - key of ids: a secret that signs the ids of leases and charges. Callers never send this secret.
 //   - made-up key: a key without a secret that exists only in a context. It has the rights of a person who signed in
 //     to pages of this process without a key.
+//   - stranger: a visitor who shows a secret, a link or a cookie that does not exist.
+//   - tag: the second half of a link's or session's secret. It proves that an instance of this installation made it.
 //   - directory: all valid keys in the memory of a process.
 //
 // # Invariants
@@ -21,13 +23,14 @@
 //  1. A secret is neither stored nor logged, and no error contains it.
 //  2. Secrets are looked up by their hash, and hashes are compared in constant time. So the time until the answer
 //     reveals nothing about a secret.
-//  3. A revoked key is refused on every instance within a second, and so is a rotated secret after its overlap. The
-//     change is announced by its transaction, like changes of the catalogue. While PostgreSQL is away, no key can be
-//     revoked, and the directory does not change.
+//  3. A revoked key is refused at once by the instance that revokes it, and on every instance within a second, and so
+//     is a rotated secret after its overlap. The change is announced by its transaction, like changes of the
+//     catalogue. While PostgreSQL is away, no key can be revoked, and the directory does not change.
 //  4. A new key works at once on every instance. If a secret has the right form but is not in memory, the request
 //     waits until the keys are read again.
-//  5. An address may try 20 wrong secrets a second. A right secret that is in memory is always accepted. So wrong
-//     secrets from an address cannot lock out its other users.
+//  5. An address may show 20 invented secrets, links and cookies a second (Strangers). A right secret that is in
+//     memory, an open session and an open link are always accepted. So strangers cannot lock out others at their
+//     address.
 //
 // # Clock
 //

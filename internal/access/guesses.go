@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// guessesPerSecond is the number of wrong secrets that an address may send in a second, as in the contract.
+	// guessesPerSecond is the number of invented keys, links and cookies that an address may send in a second, as in
+	// the contract.
 	guessesPerSecond = 20
 	guessEvery       = time.Second / guessesPerSecond
 
@@ -59,6 +60,16 @@ func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
 	}
 	g.full[network] = full
 	return 0
+}
+
+// giveBack takes back a take of an address whose secret was right.
+func (g *guesses) giveBack(from netip.Addr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	network := networkOf(from)
+	if full, seen := g.full[network]; seen {
+		g.full[network] = full.Add(-guessEvery)
+	}
 }
 
 // wait returns how long the address must wait before it may send another wrong secret, or zero.

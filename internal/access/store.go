@@ -28,6 +28,9 @@ const (
 	// them after each change.
 	KeysMax = 20_000
 
+	// KeysPerTenant bounds the valid keys that the keys of one tenant have created.
+	KeysPerTenant = 500
+
 	// NameMax bounds the name of a key in characters.
 	NameMax = 128
 
@@ -98,7 +101,8 @@ func (n *New) check() (Scope, error) {
 }
 
 // Create creates a key and its secret. No other method returns this secret again. The tenant need not exist yet.
-// Create fails with errcode.InvalidArgument, or with errcode.Conflict if there are already KeysMax valid keys.
+// Create fails with errcode.InvalidArgument, with errcode.Conflict if there are already KeysMax valid keys, or with errcode.TooMany if the
+// caller's tenant has its share.
 func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err error) {
 	scopes, err := n.check()
 	if err != nil {
@@ -115,7 +119,15 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 		if count >= KeysMax {
 			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("%d keys are in force, at most %d are allowed; revoke some", count, KeysMax)}
 		}
-		err := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, period.OrNil(k.ExpiresAt)).
+		share := auditlog.Share{Kind: "key", Most: KeysPerTenant, Whole: KeysMax}
+		err := share.Check(ctx, tx, count, func(tenant string) ([]auditlog.Made, error) {
+			rows, _ := tx.Query(ctx, s.queries["KeysOfTenant"], tenant)
+			return pgx.CollectRows(rows, auditlog.ScanMade)
+		})
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, period.OrNil(k.ExpiresAt)).
 			Scan(&k.CreatedAt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errcode.Invalid(body.Fault{Field: "expires_at", Message: "must be in the future"})
@@ -133,7 +145,8 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 }
 
 // Rotate gives a key a new secret. The earlier secrets stay valid for the given overlap. Rotate fails with
-// errcode.NotFound, or with errcode.Conflict if the key is expired or revoked.
+// errcode.NotFound, or with errcode.Conflict if the key is expired or revoked. Directory.Rotate also ends the earlier
+// secrets in memory.
 func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
 	secret = newSecret()
 	err = s.db.Write(ctx, "rotate key", func(ctx context.Context, tx *pgstore.Transaction) error {
@@ -157,6 +170,7 @@ func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, ma
 }
 
 // Revoke ends a key for ever. If the key is already revoked, nothing changes. It fails with errcode.NotFound.
+// Directory.Revoke also ends the secrets in memory.
 func (s *Store) Revoke(ctx context.Context, id string, may func(*Key) error) error {
 	return s.db.Write(ctx, "revoke key", func(ctx context.Context, tx *pgstore.Transaction) error {
 		k, err := s.lock(ctx, tx, id, may)
@@ -241,38 +255,45 @@ func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...
 	return keys, nil
 }
 
-// secrets returns all valid secrets with their keys.
+// secrets returns all valid secrets with their keys. It takes one round trip.
 func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
-	err = s.db.View(ctx, "read the keys", func(ctx context.Context, tx pgx.Tx) (err error) {
-		rows, _ := tx.Query(ctx, s.queries["SelectSecrets"])
-		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*known, error) {
-			var (
-				k             known
-				sum           []byte
-				scopes        []string
-				ends, expires *time.Time
-			)
-			err := row.Scan(&sum, &ends, &k.ID, &k.Name, &scopes, &k.Tenant, &expires)
-			k.Scopes, _ = ParseScopes(scopes)
-			copy(k.hash[:], sum)
-			k.ExpiresAt = period.OrZero(expires)
-			k.ends = k.ExpiresAt
-			if e := period.OrZero(ends); !e.IsZero() && (k.ends.IsZero() || e.Before(k.ends)) {
-				k.ends = e
-			}
-			return &k, err
+	err = s.db.In(pgstore.Memory, "").Send(ctx, "read the keys", func() *pgx.Batch {
+		batch := new(pgx.Batch)
+		batch.Queue(s.queries["SelectSecrets"]).Query(func(rows pgx.Rows) (err error) {
+			all, err = pgx.CollectRows(rows, scanKnown)
+			return err
 		})
-		if err != nil {
-			return fmt.Errorf("read secrets: %w", err)
-		}
-		return nil
+		return batch
 	})
 	return all, err
 }
 
+func scanKnown(row pgx.CollectableRow) (*known, error) {
+	var (
+		k             known
+		sum           []byte
+		scopes        []string
+		ends, expires *time.Time
+	)
+	err := row.Scan(&sum, &ends, &k.ID, &k.Name, &scopes, &k.Tenant, &expires)
+	k.Scopes, _ = ParseScopes(scopes)
+	copy(k.hash[:], sum)
+	k.ExpiresAt = period.OrZero(expires)
+	k.ends = earlier(k.ExpiresAt, period.OrZero(ends))
+	return &k, err
+}
+
+// earlier returns the earlier of two ends. A zero time means that there is no end.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // noteUse stores, for each of these keys, the time of its latest use.
 func (s *Store) noteUse(ctx context.Context, ids []string, at []time.Time) error {
-	return s.db.Write(ctx, "note the use of keys", func(ctx context.Context, tx *pgstore.Transaction) error {
+	return s.db.In(pgstore.Memory, "").Write(ctx, "note the use of keys", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if _, err := tx.Exec(ctx, s.queries["NoteUse"], ids, at); err != nil {
 			return fmt.Errorf("note use: %w", err)
 		}

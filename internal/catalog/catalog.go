@@ -50,6 +50,10 @@ type Config struct {
 	// not block.
 	OnKeys func()
 
+	// OnHeard, if not nil, is called at least once in Heartbeat while announcements are received, after OnKeys for the
+	// announcements that arrived before. It must not block.
+	OnHeard func()
+
 	Log     *slog.Logger          // nil: no log lines
 	Metrics prometheus.Registerer // nil: no metrics
 	Lanes   *lane.Metrics         // nil: no metrics of the lane that reads tenants
@@ -98,6 +102,9 @@ func New(store *Store, cfg Config) *Catalog {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.OnHeard == nil {
+		cfg.OnHeard = func() {}
+	}
 	c := &Catalog{Store: store, cfg: cfg, log: cfg.Log}
 	c.blocks.Store(&block.Index{})
 	c.metrics = newMetrics(cfg.Metrics, c)
@@ -107,7 +114,7 @@ func New(store *Store, cfg Config) *Catalog {
 	c.blockLists = newReloadLoop(loop)
 	c.listener = store.db.Listener(listener.Config{
 		Heartbeat: cfg.Heartbeat, Log: cfg.Log,
-		Notified: func(payload string) { c.onNotify([]string{payload}) }, Lost: c.metrics.lost.Inc, Back: c.missed,
+		Notified: func(payload string) { c.onNotify([]string{payload}) }, Heard: cfg.OnHeard, Lost: c.metrics.lost.Inc, Back: c.missed,
 	})
 	c.tenants = newTenantCache(store, cfg, c.metrics, c.listener)
 	store.db.OnCommit(c.onNotify)

@@ -73,7 +73,7 @@ func (tx *txn) sums(ctx context.Context) (map[group]sum, error) {
 // from the previous snapshot. It returns the previous snapshot if nothing was changed.
 func (s *Store) readSnapshot(ctx context.Context, before *Snapshot, now time.Time) (*Snapshot, error) {
 	var snapshot *Snapshot
-	err := s.read(ctx, "read the catalogue", func(ctx context.Context, tx *txn) (err error) {
+	err := s.fill(ctx, "read the catalogue", func(ctx context.Context, tx *txn) (err error) {
 		snapshot, err = tx.snapshot(ctx, before)
 		return err
 	})

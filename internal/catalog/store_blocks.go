@@ -12,6 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
+	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
 const (
@@ -19,13 +20,17 @@ const (
 	// reads all of them after a change, in about 150 ms. Lists of many thousands of addresses belong in a firewall.
 	maxBlocks = 50_000
 
+	// blocksPerTenant is the largest number of blocks in force that the keys of one tenant have created.
+	blocksPerTenant = 1000
+
 	// forgottenAtOnce is the largest number of expired blocks that a write deletes. A write adds one block and can
 	// delete more blocks, so expired blocks do not accumulate.
 	forgottenAtOnce = 100
 )
 
 // PutBlock creates or replaces a block. It returns the stored block and whether it is new. It refuses a block that
-// has expired. If maxBlocks blocks are in force, it refuses a new block with errcode.Conflict.
+// has expired. If maxBlocks blocks are in force, it refuses a new block with errcode.Conflict. If the caller's tenant has
+// its share of them, it refuses with errcode.TooMany.
 func (s *Store) PutBlock(ctx context.Context, b block.Block) (stored block.Block, created bool, err error) {
 	if err := validate(&b); err != nil {
 		return block.Block{}, false, err
@@ -105,7 +110,7 @@ func (tx *txn) deleteBlock(ctx context.Context, b *block.Block) error {
 // readBlocks reads all blocks in force.
 func (s *Store) readBlocks(ctx context.Context, now time.Time) (*block.Index, error) {
 	var blocks []block.Block
-	err := s.read(ctx, "read the blocks", func(ctx context.Context, tx *txn) (err error) {
+	err := s.fill(ctx, "read the blocks", func(ctx context.Context, tx *txn) (err error) {
 		blocks, err = tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited, "")
 		return err
 	})
@@ -172,6 +177,17 @@ func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block)
 		if n >= maxBlocks {
 			return block.Block{}, errcode.Errorf(errcode.Conflict, "", "%d blocks are in force, at most %d are allowed; block prefixes instead of single addresses",
 				n, maxBlocks)
+		}
+		share := auditlog.Share{Kind: kindBlock, Most: blocksPerTenant, Whole: maxBlocks}
+		err := share.Check(ctx, tx, n, func(tenant string) (made []auditlog.Made, err error) {
+			exist, err := tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited, tenant)
+			for i := range exist {
+				made = append(made, auditlog.Made{ID: exist[i].ID(), At: exist[i].CreatedAt})
+			}
+			return made, err
+		})
+		if err != nil {
+			return block.Block{}, err
 		}
 	}
 	err = tx.queryRow(ctx, "UpsertBlock", b.Kind, b.Tenant, b.Value, b.Action, period.OrNil(b.ExpiresAt), b.Reason, now).

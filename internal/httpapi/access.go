@@ -9,6 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/proven"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
 
@@ -25,7 +26,8 @@ func (rc *request) enter(scope access.Scope, reach reach) error {
 		return err
 	}
 	rc.key = key
-	actor := &auditlog.Actor{KeyID: key.ID, Name: key.Name, RequestID: rc.requestID, Admin: key.Scopes.Has(access.Admin)}
+	proven.Of(rc.Request().Context()).Note()
+	actor := &auditlog.Actor{KeyID: key.ID, Name: key.Name, Tenant: key.Tenant, RequestID: rc.requestID, Admin: key.Scopes.Has(access.Admin)}
 	if actor.Admin {
 		actor.IP = address().String()
 	}

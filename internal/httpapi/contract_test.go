@@ -206,7 +206,7 @@ func TestProblemKinds_EveryCodeHasContractStatus(t *testing.T) {
 	want := map[errcode.Code]int{
 		errcode.InvalidArgument: 400, codeIdempotencyKeyMissing: 400, codeUnauthenticated: 401, errcode.CreditsExhausted: 402,
 		gate.CodeForbidden: 403, errcode.TenantSuspended: 403, errcode.MeterNotInPlan: 403, gate.CodeFeatureNotInPlan: 403, gauge.CodeLimit: 403, errcode.NotFound: 404, errcode.TenantNotFound: 404,
-		errcode.GrantNotFound: 404, errcode.HoldNotFound: 404, errcode.OperationNotFound: 404, errcode.Archived: 410, codeMethodNotAllowed: 405, errcode.Conflict: 409, errcode.TooManyGrants: 409, errcode.HoldNotActive: 409,
+		errcode.GrantNotFound: 404, errcode.HoldNotFound: 404, errcode.OperationNotFound: 404, errcode.Archived: 410, codeMethodNotAllowed: 405, errcode.Conflict: 409, errcode.TooMany: 409, errcode.TooManyGrants: 409, errcode.HoldNotActive: 409,
 		catalog.CodeChangePending:    409,
 		errcode.IdempotencyKeyReused: 422, errcode.RefundExceedsDebit: 422, errcode.AmountOutOfRange: 422, gate.CodeCostExceedsCapacity: 422, gate.CodeTooManyLimits: 422, errcode.QuotaExceeded: 429,
 		gate.CodeLeaseNotFound: 404, gate.CodeRateLimited: 429, errcode.Internal: 500, errcode.QueueFull: 503, errcode.Unavailable: 503, errcode.OutcomeUnknown: 503, errcode.ReportTooSlow: 503,

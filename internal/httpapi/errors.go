@@ -70,6 +70,7 @@ func problemKinds() map[errcode.Code]problemKind {
 		codeMethodNotAllowed:         {http.StatusMethodNotAllowed, "Method not allowed", "the resource does not support this method; see the Allow header"},
 		errcode.Conflict:             {http.StatusConflict, "Conflict", "the present state does not allow this"},
 		catalog.CodeChangePending:    {http.StatusConflict, "Change pending", "another change of the tenant waits; take it back first"},
+		errcode.TooMany:              {http.StatusConflict, "Too many", "the keys of the tenant have created as many as they may"},
 		errcode.TooManyGrants:        {http.StatusConflict, "Too many grants", "the balance has as many open grants as it can have"},
 		errcode.HoldNotActive:        {http.StatusConflict, "Hold not active", "the hold is captured, released or expired"},
 		errcode.IdempotencyKeyReused: {http.StatusUnprocessableEntity, "Idempotency key reused", "the key was used for another request"},

@@ -66,7 +66,7 @@ func (s *Server) rotateKey(rc *request) error {
 	if err != nil {
 		return err
 	}
-	k, secret, err := s.keys.Store().Rotate(rc.ctx, rc.parameter("key_id"), overlap, rc.ofKey)
+	k, secret, err := s.keys.Rotate(rc.ctx, rc.parameter("key_id"), overlap, rc.ofKey)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (rc *request) rotation() (overlap time.Duration, err error) {
 
 // revokeKey revokes an API key.
 func (s *Server) revokeKey(rc *request) error {
-	return rc.sendNoContent(s.keys.Store().Revoke(rc.ctx, rc.parameter("key_id"), rc.ofKey))
+	return rc.sendNoContent(s.keys.Revoke(rc.ctx, rc.parameter("key_id"), rc.ofKey))
 }
 
 // createPortalSession creates a link with which a customer can open the customer's page.

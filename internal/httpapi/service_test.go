@@ -194,7 +194,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	s.onStop("denials", s.denials.Stop)
 	s.provisioner = provision.New(c, provision.Config{Plan: "signup", PerSecond: newcomersPerSecond, Clock: l}) // creates no tenants if the plan does not exist
-	s.links = link.NewStore(db, func(ctx context.Context, tenant string) error {
+	s.links = link.NewStore(db, access.NewStrangers([]byte("key of tests")), func(ctx context.Context, tenant string) error {
 		_, err := store.Tenant(ctx, tenant)
 		return err
 	})

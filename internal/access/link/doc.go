@@ -3,7 +3,7 @@
 // # Terms
 //
 //   - link: a URL of a read-only page about one tenant. The URL works until the link ends. A link has an id, which
-//     may be logged, and a secret of 256 random bits.
+//     may be logged, and a secret of 128 random bits and their tag (access.Strangers).
 //   - return URL: a URL of the caller's application. The page has a link to this URL.
 //
 // # Invariants
@@ -11,7 +11,8 @@
 //  1. A secret is shown only once, in the URL. PostgreSQL has only its SHA-256.
 //  2. A link ends at the end of its lifetime. It also ends when all links of its tenant are ended, and when the key
 //     that created it is revoked or expires.
-//  3. A tenant has at most PerTenant links. If a further link is created, the oldest link ends.
+//  3. The keys of a tenant create at most PerTenant links, and a further one is refused. If others create a link for a
+//     tenant that has PerTenant links, the oldest link ends.
 //  4. The audit log records when a link is created and when all links of a tenant are ended. The lines do not contain
 //     the secret.
 //

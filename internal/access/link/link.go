@@ -17,7 +17,7 @@ const (
 	// time.
 	ExpiresDefault = time.Hour
 
-	// PerTenant bounds the links of a tenant. It is enough for all visits in a busy hour.
+	// PerTenant bounds the links of a tenant that keys of the tenant have created, and those that others have created. It is enough for all visits in a busy hour.
 	PerTenant = 200
 
 	// ReturnURLMax bounds a return URL in bytes.

@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 )
+
+// home is the address of visitors with good links; others show bad ones.
+var home = netip.MustParseAddr("192.0.2.1")
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
@@ -29,7 +34,7 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	for _, tenant := range []string{"acme", "globex"} {
 		testenv.Put(t, c.PutTenant, catalog.Tenant{ID: tenant, Plan: "basic"})
 	}
-	s := NewStore(db, func(ctx context.Context, tenant string) error {
+	s := NewStore(db, access.NewStrangers([]byte("key of tests")), func(ctx context.Context, tenant string) error {
 		_, err := c.Tenant(ctx, tenant)
 		return err
 	})
@@ -59,17 +64,17 @@ func TestLink_OpensItsTenantUntilItEnds(t *testing.T) {
 	left := time.Until(made.ExpiresAt)
 	assert.True(t, left >= ExpiresDefault-10*time.Minute && left <= ExpiresDefault+10*time.Minute, "it lasts %s", left)
 	id, secret := s.make(t, "acme")
-	found, err := s.Open(t.Context(), id, secret)
+	found, err := s.Open(t.Context(), home, id, secret)
 	require.NoError(t, err)
 	assert.True(t, found.ID == id && found.Tenant == "acme" && found.ReturnURL == "https://app.example/billing?x=1#top",
 		found)
 	other, _ := s.make(t, "globex")
 	for _, wrong := range [][2]string{{other, secret}, {id, secret[1:]}, {id, secret + "A"}, {id, strings.Repeat("A", len(secret))}, {id, ""}, {"", secret}, {"\x00", secret}, {strings.ToUpper(id), secret}} {
-		_, err = s.Open(t.Context(), wrong[0], wrong[1])
+		_, err = s.Open(t.Context(), home, wrong[0], wrong[1])
 		assert.ErrorIs(t, err, ErrNone, "%q", wrong)
 	}
 	testenv.Exec(t, pool, "UPDATE portal_sessions SET expires_at = clock_timestamp() WHERE session_id = $1", id)
-	_, err = s.Open(t.Context(), id, secret)
+	_, err = s.Open(t.Context(), home, id, secret)
 	assert.ErrorIs(t, err, ErrNone, "after its time")
 	s.make(t, "acme")
 	var rows int
@@ -88,12 +93,12 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	}
 	ended := func(what, id, secret string) {
 		t.Helper()
-		_, err := s.Open(t.Context(), id, secret)
+		_, err := s.Open(t.Context(), home, id, secret)
 		assert.ErrorIs(t, err, ErrNone, "%s", what)
 	}
 	works := func(id, secret string) {
 		t.Helper()
-		testenv.Must(t).Get(s.Open(t.Context(), id, secret))
+		testenv.Must(t).Get(s.Open(t.Context(), home, id, secret))
 	}
 	revokedID, revoked := create("k1")
 	expiredID, expired := create("k2")
@@ -131,10 +136,10 @@ func TestLink_OneMoreThanPerTenant_EndsTheOldest(t *testing.T) {
 	testenv.Exec(t, pool, `INSERT INTO portal_sessions (session_id, secret_hash, tenant_id, expires_at)
 		SELECT 'x' || n, sha256('x'), 'acme', clock_timestamp() + interval '1 hour' FROM generate_series(1, $1) n`, PerTenant-2)
 	newest, newestSecret := s.make(t, "acme")
-	_, err := s.Open(t.Context(), oldest, oldestSecret)
+	_, err := s.Open(t.Context(), home, oldest, oldestSecret)
 	assert.ErrorIs(t, err, ErrNone, "the oldest")
 	for id, secret := range map[string]string{second: secondSecret, newest: newestSecret} {
-		testenv.Must(t).Get(s.Open(t.Context(), id, secret))
+		testenv.Must(t).Get(s.Open(t.Context(), home, id, secret))
 	}
 }
 

@@ -10,10 +10,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
@@ -25,8 +27,7 @@ const (
 	// ended links cannot accumulate.
 	endedAtOnce = 100
 
-	secretBytes = 32
-	idPrefix    = "p"
+	idPrefix = "p"
 )
 
 //go:embed sql/*.sql
@@ -38,17 +39,19 @@ var ErrNone = errors.New("there is no such link")
 // Store stores the links in PostgreSQL. It has no goroutines.
 type Store struct {
 	db      *pgstore.Store
+	limit   *access.Strangers
 	exists  func(ctx context.Context, tenant string) error
 	queries map[string]string
 }
 
-// NewStore returns a store that uses the database of db. exists returns an error if a tenant does not exist.
-func NewStore(db *pgstore.Store, exists func(ctx context.Context, tenant string) error) *Store {
-	return &Store{db: db, exists: exists, queries: namedsql.Must(namedsql.Plain, sqlFiles)}
+// NewStore returns a store that uses the database of db. limit makes the secrets of links, and bounds look-ups of
+// links that do not exist. exists returns an error if a tenant does not exist.
+func NewStore(db *pgstore.Store, limit *access.Strangers, exists func(ctx context.Context, tenant string) error) *Store {
+	return &Store{db: db, limit: limit, exists: exists, queries: namedsql.Must(namedsql.Plain, sqlFiles)}
 }
 
 // Create creates a link. No other method returns its secret again. It fails with errcode.InvalidArgument or
-// errcode.TenantNotFound.
+// errcode.TenantNotFound, or with errcode.TooMany if the keys of the caller's tenant have created PerTenant links.
 func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	if faults := n.check(); faults != nil {
 		return Made{}, errcode.Invalid(faults...)
@@ -56,14 +59,21 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	if err := s.exists(ctx, n.Tenant); err != nil {
 		return Made{}, err
 	}
-	raw := make([]byte, secretBytes)
-	_, _ = rand.Read(raw) // Read never returns an error: it ends the process instead
-	id, secret := idPrefix+strings.ToLower(rand.Text()), base64.RawURLEncoding.EncodeToString(raw)
-	made := Made{URL: n.Base + path(id, secret)}
-	hash := sha256.Sum256(raw)
+	id := idPrefix + strings.ToLower(rand.Text())
+	raw := s.limit.NewSecret(use(id))
+	made := Made{URL: n.Base + path(id, base64.RawURLEncoding.EncodeToString(raw[:]))}
+	hash := sha256.Sum256(raw[:])
 	actor := auditlog.From(ctx)
 	err := s.db.Write(ctx, "make a link", func(ctx context.Context, tx *pgstore.Transaction) error {
-		err := tx.QueryRow(ctx, s.queries["InsertLink"], id, hash[:], n.Tenant, actor.KeyID, n.ReturnURL, cmp.Or(n.ExpiresIn, ExpiresDefault).Seconds()).
+		share := auditlog.Share{Kind: "portal_session", Most: PerTenant}
+		err := share.Check(ctx, tx, 0, func(tenant string) ([]auditlog.Made, error) {
+			rows, _ := tx.Query(ctx, s.queries["LinksOfTenant"], tenant)
+			return pgx.CollectRows(rows, auditlog.ScanMade)
+		})
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRow(ctx, s.queries["InsertLink"], id, hash[:], n.Tenant, actor.KeyID, n.ReturnURL, cmp.Or(n.ExpiresIn, ExpiresDefault).Seconds()).
 			Scan(&made.ExpiresAt)
 		if err != nil {
 			return fmt.Errorf("insert link: %w", err)
@@ -72,8 +82,10 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 		if _, err := tx.Exec(ctx, s.queries["DeleteEnded"], endedAtOnce); err != nil {
 			return fmt.Errorf("delete ended links: %w", err)
 		}
-		if _, err := tx.Exec(ctx, s.queries["DeleteOldest"], n.Tenant, PerTenant); err != nil {
-			return fmt.Errorf("delete the oldest links: %w", err)
+		if actor.Tenant == "" { // keys of a tenant are refused instead, and so cannot end the links of others
+			if _, err := tx.Exec(ctx, s.queries["DeleteOldest"], n.Tenant, PerTenant); err != nil {
+				return fmt.Errorf("delete the oldest links: %w", err)
+			}
 		}
 		return auditlog.Record(ctx, tx, []auditlog.Line{{
 			Actor: actor, Action: "portal_session.create", Object: auditlog.Object{Kind: "portal_session", ID: id, Tenant: n.Tenant},
@@ -83,16 +95,39 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	return made, err
 }
 
-// Open returns the link with this id and secret. It fails with ErrNone.
-func (s *Store) Open(ctx context.Context, id, secret string) (*Link, error) {
+// Open returns the link with this id and secret, which a visitor at an address shows. It fails with ErrNone, or with
+// *access.Refusal if too many links, cookies and keys that do not exist came from there.
+func (s *Store) Open(ctx context.Context, from netip.Addr, id, secret string) (found *Link, err error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(secret)
-	if err != nil || len(raw) != secretBytes || !isID(id) {
-		return nil, ErrNone
+	formed := err == nil && len(raw) == access.SecretBytes && isID(id)
+	made := formed && s.limit.Made(use(id), raw)
+	err = s.limit.LookUp(from, path(id, secret), made, ErrNone, func() error {
+		if !formed {
+			return ErrNone
+		}
+		found, err = s.find(ctx, id, raw, made)
+		return err
+	})
+	return found, err
+}
+
+// use names the use of a link's secret, for its tag.
+func use(id string) string { return "link " + id }
+
+// find reads a link. What may be invented is looked up in the room of strangers.
+func (s *Store) find(ctx context.Context, id string, secret []byte, made bool) (*Link, error) {
+	db := s.db.In(pgstore.Strangers, "")
+	if made {
+		db = s.db.In(pgstore.Reading, "links")
 	}
 	found := &Link{ID: id}
 	var stored []byte
-	err = s.db.View(ctx, "open a link", func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, s.queries["SelectLink"], id).Scan(&stored, &found.Tenant, &found.ReturnURL, &found.ExpiresAt)
+	err := db.Send(ctx, "open a link", func() *pgx.Batch {
+		batch := new(pgx.Batch)
+		batch.Queue(s.queries["SelectLink"], id).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&stored, &found.Tenant, &found.ReturnURL, &found.ExpiresAt)
+		})
+		return batch
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, ErrNone
@@ -100,7 +135,7 @@ func (s *Store) Open(ctx context.Context, id, secret string) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := sha256.Sum256(raw)
+	hash := sha256.Sum256(secret)
 	if subtle.ConstantTimeCompare(hash[:], stored) != 1 {
 		return nil, ErrNone
 	}

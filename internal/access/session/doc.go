@@ -2,7 +2,7 @@
 //
 // # Terms
 //
-//   - id: 256 random bits. Only the browser has them, in its cookie.
+//   - id: 128 random bits and their tag (access.Strangers). Only the browser has them, in its cookie.
 //   - session: a row for a user who signed in with a key. Until the session ends, the row connects an id with the
 //     secret of this key.
 //   - token: a value that is derived from the id. Every form contains it. Only a reader of the page can know it.

@@ -5,17 +5,18 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
@@ -32,7 +33,8 @@ const (
 	// that ended sessions cannot accumulate.
 	endedAtOnce = 100
 
-	idLength = 32
+	// use names the use of a session's id, for its tag.
+	use = "session"
 )
 
 //go:embed sql/*.sql
@@ -44,6 +46,7 @@ var ErrNone = errors.New("there is no such session")
 // Store stores the sessions in PostgreSQL. It has no goroutines.
 type Store struct {
 	db      *pgstore.Store
+	limit   *access.Strangers
 	queries map[string]string
 }
 
@@ -55,15 +58,15 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
-// NewStore returns a store that uses the database of db.
-func NewStore(db *pgstore.Store) *Store {
-	return &Store{db: db, queries: namedsql.Must(namedsql.Plain, sqlFiles)}
+// NewStore returns a store that uses the database of db. limit makes the ids of sessions, and bounds look-ups of
+// sessions that do not exist.
+func NewStore(db *pgstore.Store, limit *access.Strangers) *Store {
+	return &Store{db: db, limit: limit, queries: namedsql.Must(namedsql.Plain, sqlFiles)}
 }
 
 // Create creates a session for a key. The caller must have authenticated the secret.
 func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, error) {
-	var raw [idLength]byte
-	_, _ = rand.Read(raw[:]) // Read never returns an error
+	raw := s.limit.NewSecret(use)
 	made := &Session{ID: base64.RawURLEncoding.EncodeToString(raw[:]), KeyID: keyID, Secret: secret}
 	name, aead, err := derive(raw[:])
 	if err != nil {
@@ -89,16 +92,41 @@ func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, err
 	return made, nil
 }
 
-// Open returns the session with this id. It fails with ErrNone.
-func (s *Store) Open(ctx context.Context, id string) (*Session, error) {
+// Open returns the session with this id, which a visitor at an address shows. It fails with ErrNone, or with
+// *access.Refusal if too many links, cookies and keys that do not exist came from there.
+func (s *Store) Open(ctx context.Context, from netip.Addr, id string) (found *Session, err error) {
+	made := s.Made(id)
+	err = s.limit.LookUp(from, id, made, ErrNone, func() error {
+		found, err = s.find(ctx, id, made)
+		return err
+	})
+	return found, err
+}
+
+// Made reports whether this installation made a session with this id. It does not say whether the session is open.
+func (s *Store) Made(id string) bool {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(id)
+	return err == nil && s.limit.Made(use, raw)
+}
+
+// find reads a session. What may be invented is looked up in the room of strangers.
+func (s *Store) find(ctx context.Context, id string, made bool) (*Session, error) {
 	name, aead, err := ofID(id)
 	if err != nil {
 		return nil, err
 	}
+	db := s.db.In(pgstore.Strangers, "")
+	if made {
+		db = s.db.In(pgstore.Administration, "session "+id)
+	}
 	found := &Session{ID: id}
 	var sealed []byte
-	err = s.db.View(ctx, "open a session", func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, s.queries["SelectSession"], name).Scan(&found.KeyID, &sealed, &found.ExpiresAt)
+	err = db.Send(ctx, "open a session", func() *pgx.Batch {
+		batch := new(pgx.Batch)
+		batch.Queue(s.queries["SelectSession"], name).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&found.KeyID, &sealed, &found.ExpiresAt)
+		})
+		return batch
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, ErrNone
@@ -132,7 +160,7 @@ func (s *Session) Token() string {
 	if err != nil {
 		return ""
 	}
-	token, err := hkdf.Key(sha256.New, raw, nil, "quotasvc console: token of forms", idLength)
+	token, err := hkdf.Key(sha256.New, raw, nil, "quotasvc console: token of forms", sha256.Size)
 	if err != nil {
 		return ""
 	}
@@ -148,7 +176,7 @@ func (s *Session) IsToken(given string) bool {
 // ofID calls derive for the value of a cookie. It fails with ErrNone if the value is not an id.
 func ofID(id string) (name []byte, aead cipher.AEAD, err error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(id)
-	if err != nil || len(raw) != idLength {
+	if err != nil || len(raw) != access.SecretBytes {
 		return nil, nil, ErrNone
 	}
 	return derive(raw)

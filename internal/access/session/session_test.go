@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -10,8 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
+
+var home = netip.MustParseAddr("192.0.2.1") // the address of visitors
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
@@ -19,7 +23,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 func open(t *testing.T) (*Store, *pgxpool.Pool) {
 	t.Helper()
 	url := testenv.Postgres(t)
-	return NewStore(testenv.Store(testenv.Pool(t, testenv.AsService(url)))), testenv.Pool(t, url)
+	return NewStore(testenv.Store(testenv.Pool(t, testenv.AsService(url))), access.NewStrangers([]byte("key of tests"))), testenv.Pool(t, url)
 }
 
 func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {
@@ -28,17 +32,17 @@ func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {
 	made := testenv.Must(t).Get(s.Create(t.Context(), "key-1", "qk_the secret"))
 	left := time.Until(made.ExpiresAt)
 	assert.True(t, left >= Lifetime-time.Hour && left <= Lifetime+time.Hour, "it lasts %s", left)
-	found, err := s.Open(t.Context(), made.ID)
+	found, err := s.Open(t.Context(), home, made.ID)
 	require.NoError(t, err)
 	assert.True(t, *found == *made, "%+v, want %+v", found, made)
 	require.NoError(t, s.End(t.Context(), made.ID))
 	require.NoError(t, s.End(t.Context(), made.ID))
-	_, err = s.Open(t.Context(), made.ID)
+	_, err = s.Open(t.Context(), home, made.ID)
 	assert.ErrorIs(t, err, ErrNone, "after its end")
 	made, err = s.Create(t.Context(), "key-1", "qk_the secret")
 	require.NoError(t, err)
 	testenv.Exec(t, pool, "UPDATE console_sessions SET expires_at = clock_timestamp()")
-	_, err = s.Open(t.Context(), made.ID)
+	_, err = s.Open(t.Context(), home, made.ID)
 	assert.ErrorIs(t, err, ErrNone, "after its time")
 	testenv.Must(t).Get(s.Create(t.Context(), "key-2", "qk_another"))
 	var rows int
@@ -52,11 +56,11 @@ func TestSession_StrangeIDs_OpenNothing(t *testing.T) {
 	made, err := s.Create(t.Context(), "key-1", "secret")
 	require.NoError(t, err)
 	for _, id := range []string{"", "x", made.ID + "A", made.ID[1:], strings.Repeat("A", len(made.ID)), made.ID[:len(made.ID)-1] + "!", "\x00"} {
-		_, err = s.Open(t.Context(), id)
+		_, err = s.Open(t.Context(), home, id)
 		assert.ErrorIs(t, err, ErrNone, "%q", id)
 		require.NoError(t, s.End(t.Context(), id))
 	}
-	_, err = s.Open(t.Context(), made.ID)
+	_, err = s.Open(t.Context(), home, made.ID)
 	assert.NoError(t, err)
 }
 
@@ -73,7 +77,7 @@ func TestSession_RowsOpenNothing(t *testing.T) {
 		assert.False(t, bytes.Contains(sealed, hidden), "the sealed secret contains %q", hidden)
 	}
 	testenv.Exec(t, pool, "UPDATE console_sessions SET key_id = 'key-2'")
-	_, err = s.Open(t.Context(), made.ID)
+	_, err = s.Open(t.Context(), home, made.ID)
 	assert.ErrorIs(t, err, ErrNone, "with another key")
 }
 
@@ -86,10 +90,10 @@ func TestSession_OneMoreThanPerKey_EndsTheOldest(t *testing.T) {
 	}
 	other, err := s.Create(t.Context(), "key-2", "secret")
 	require.NoError(t, err)
-	_, err = s.Open(t.Context(), ids[0])
+	_, err = s.Open(t.Context(), home, ids[0])
 	assert.ErrorIs(t, err, ErrNone, "the oldest")
 	for _, id := range append(ids[1:], other.ID) {
-		testenv.Must(t).Get(s.Open(t.Context(), id))
+		testenv.Must(t).Get(s.Open(t.Context(), home, id))
 	}
 }
 

@@ -15,6 +15,11 @@ INSERT INTO key_secrets (hash, key_id, prefix) VALUES ($1, $2, $3);
 -- Counts the valid keys.
 SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp());
 
+-- name: KeysOfTenant
+-- The valid keys of tenant $1.
+SELECT key_id, '', created_at FROM keys
+WHERE tenant_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp());
+
 -- name: LockKey
 -- Locks a key and returns it. No row: the key does not exist.
 SELECT k.key_id, k.name, k.scopes, k.tenant_id, coalesce(s.prefix, ''), k.created_at, k.expires_at, k.revoked_at, k.last_used_at,

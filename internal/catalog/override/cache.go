@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/lane"
 	"github.com/quotasvc/quotasvc/internal/kit/recent"
+	"github.com/quotasvc/quotasvc/internal/store/pgstore"
 )
 
 const (
@@ -147,7 +148,7 @@ func (c *Cache) load(ctx context.Context, keys []key) []*set {
 		}
 	}
 	var rows []Override
-	err := c.catalog.DB().View(ctx, "read overrides", func(ctx context.Context, tx pgx.Tx) (err error) {
+	err := c.catalog.DB().In(pgstore.Memory, "").View(ctx, "read overrides", func(ctx context.Context, tx pgx.Tx) (err error) {
 		rows, err = c.collect(ctx, tx, "SelectOverridesOf", tenants, subjects)
 		return err
 	})

@@ -25,6 +25,9 @@ const (
 	// overrides are in memory together.
 	RulesMax = 1000
 
+	// perTenant is the largest number of overrides in force that the keys of one tenant have created.
+	perTenant = 1000
+
 	// forgottenAtOnce is the largest number of expired overrides that a write deletes. A write adds one override and
 	// can delete more overrides, so expired overrides do not accumulate.
 	forgottenAtOnce = 100
@@ -45,7 +48,8 @@ func NewStore(c *catalog.Store, check func(*catalog.Limit) error) *Store {
 // Put creates or replaces an override. It returns the stored override and whether it is new. It fails with
 // errcode.TenantNotFound if the tenant does not exist, and with errcode.NotFound if the tenant has no such rule. It
 // fails with errcode.InvalidArgument if the rate or burst is not valid for the rule. It fails with errcode.Conflict
-// if the tenant or the subject already has overrides of RulesMax rules.
+// if the tenant or the subject already has overrides of RulesMax rules. It fails with errcode.TooMany if the keys of the
+// caller's tenant have created perTenant overrides.
 func (s *Store) Put(ctx context.Context, o Override) (stored Override, created bool, err error) {
 	if faults := o.Check(body.Given{}); faults != nil {
 		return Override{}, false, errcode.Invalid(faults...)
@@ -92,6 +96,14 @@ func (s *Store) put(ctx context.Context, tx *pgstore.Transaction, o, before *Ove
 		}
 		if n >= RulesMax {
 			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("%d limits are overridden for it already, which is the most", n)}
+		}
+		share := auditlog.Share{Kind: "override", Most: perTenant}
+		err := share.Check(ctx, tx, 0, func(tenant string) ([]auditlog.Made, error) {
+			rows, _ := tx.Query(ctx, s.queries["OverridesOfTenant"], tenant, now)
+			return pgx.CollectRows(rows, auditlog.ScanMade)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	expires := period.OrNil(o.ExpiresAt)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"runtime/debug"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
+	"github.com/quotasvc/quotasvc/internal/kit/proven"
 )
 
 // errPanic is the error that is logged and answered as Internal if the handler panics.
@@ -113,6 +113,11 @@ func (c *call) enter(ctx context.Context, md metadata.MD) error {
 		return err
 	}
 	c.key = key
+	if p, ok := peer.FromContext(ctx); ok {
+		if visitor, ok := p.Addr.(*proven.Addr); ok {
+			visitor.Note()
+		}
+	}
 	if !key.Scopes.Has(access.Use) {
 		return status.Errorf(codes.PermissionDenied, "this needs a key with the scope %s; this key has %s", access.Use, key.Scopes)
 	}
@@ -158,10 +163,6 @@ func peerOf(ctx context.Context) netip.AddrPort {
 	if !ok {
 		return netip.AddrPort{}
 	}
-	address, _ := p.Addr.(*net.TCPAddr)
-	if address == nil {
-		return netip.AddrPort{}
-	}
-	at := address.AddrPort()
+	at, _ := netip.ParseAddrPort(p.Addr.String()) // zero if there is none
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }

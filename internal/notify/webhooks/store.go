@@ -35,7 +35,8 @@ type Store struct {
 type May func(*Webhook) error
 
 // Create creates a webhook and returns its secret. No other method returns this secret again. It fails with
-// errcode.InvalidArgument, or with errcode.Conflict if there are already WebhooksMax webhooks.
+// errcode.InvalidArgument, with errcode.Conflict if there are already WebhooksMax webhooks, or with errcode.TooMany if
+// the caller's tenant has its share.
 func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string, err error) {
 	if faults := c.check(s.guard); faults != nil {
 		return Webhook{}, "", errcode.Invalid(faults...)
@@ -52,6 +53,14 @@ func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string,
 		}
 		if count >= WebhooksMax {
 			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("there are %d webhooks, at most %d are allowed; delete some", count, WebhooksMax)}
+		}
+		share := auditlog.Share{Kind: "webhook", Most: WebhooksPerTenant, Whole: WebhooksMax}
+		err := share.Check(ctx, tx, count, func(tenant string) ([]auditlog.Made, error) {
+			rows, _ := tx.Query(ctx, queries["WebhooksOfTenant"], tenant)
+			return pgx.CollectRows(rows, auditlog.ScanMade)
+		})
+		if err != nil {
+			return err
 		}
 		now, err := tx.Now(ctx)
 		if err != nil {

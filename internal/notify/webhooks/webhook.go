@@ -20,6 +20,9 @@ const (
 	// WebhooksMax bounds the webhooks, because every instance serves a queue for each webhook.
 	WebhooksMax = 500
 
+	// WebhooksPerTenant bounds the webhooks that the keys of one tenant have created.
+	WebhooksPerTenant = 50
+
 	// URLMax bounds a URL in bytes.
 	URLMax = 2048
 

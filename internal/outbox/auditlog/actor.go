@@ -12,6 +12,7 @@ const (
 type Actor struct {
 	KeyID     string // empty: the service itself
 	Name      string // name of the key, or of the command
+	Tenant    string // the tenant to which the key is bound; empty: none
 	RequestID string // empty for commands
 	IP        string // the client's address; empty for commands
 	Admin     bool   // the key has the scope admin; the audit log records its changes

@@ -17,6 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/access/session"
 	"github.com/quotasvc/quotasvc/internal/kit/asset"
+	"github.com/quotasvc/quotasvc/internal/kit/proven"
 	"github.com/quotasvc/quotasvc/internal/pages/console/oidc"
 	"github.com/quotasvc/quotasvc/internal/store/claim"
 )
@@ -112,6 +113,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Cache-Control", "no-store")
+	proven.Doubt(w, r)
 	if !strings.HasPrefix(r.URL.Path, Prefix) {
 		http.Redirect(w, r, Prefix, http.StatusSeeOther)
 		return
@@ -242,6 +244,7 @@ func (c *call) run(p page) error {
 	if c.session == nil {
 		return c.askToSignIn()
 	}
+	proven.Trust(c.w, c.r)
 	if c.r.Method == http.MethodPost {
 		if err := c.r.ParseForm(); err != nil {
 			return badForm(err)

@@ -19,7 +19,8 @@ type failure struct {
 	title  string // what failed
 	detail string // what was not done, and what the person can do now
 	fields []client.FieldError
-	id     string // the request id, which is in the log
+	id     string        // the request id, which is in the log
+	wait   time.Duration // > 0: when to try again, for the header Retry-After
 	// unknown is true if it is not known whether something was changed.
 	unknown bool
 }
@@ -48,7 +49,11 @@ func explain(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
-	if r, ok := errors.AsType[*access.Refusal](err); ok && r.Reason != access.Unknown {
+	r, refused := errors.AsType[*access.Refusal](err)
+	if refused && r.Reason == access.TooMany {
+		return &failure{status: http.StatusTooManyRequests, title: "Too many sessions that do not exist", wait: r.RetryAfter, detail: "Nothing was changed. Wait a second and try again."}
+	}
+	if refused && r.Reason != access.Unknown {
 		return &failure{status: http.StatusServiceUnavailable, title: "The key cannot be checked now", detail: "Nothing was changed. Try again in a moment."}
 	}
 	if e := client.AsError(err); e != nil {
@@ -65,6 +70,7 @@ var titles = map[client.ProblemCode]string{
 	client.ProblemCodeNotFound: "There is nothing with this id", client.ProblemCodeGrantNotFound: "There is no such grant",
 	client.ProblemCodeOperationNotFound: "There is no such operation", client.ProblemCodeMeterNotInPlan: "The tenant's plan does not have this meter",
 	client.ProblemCodeTenantSuspended: "The tenant is suspended", client.ProblemCodePreconditionFailed: "It was changed meanwhile",
+	client.ProblemCodeTooMany:            "The tenant's keys have created as many as they may",
 	client.ProblemCodeTooManyGrants:      "The balance has too many open grants",
 	client.ProblemCodeRefundExceedsDebit: "More than the operation used cannot be refunded", client.ProblemCodeArchived: "This was archived",
 	client.ProblemCodeReportTooSlow: "This report takes too long", client.ProblemCodeQueueFull: "Too many requests wait",
@@ -114,6 +120,9 @@ func (c *call) fail(err error) {
 	f := explain(err)
 	if f.status >= http.StatusInternalServerError {
 		c.console.cfg.Log.LogAttrs(c.ctx, slog.LevelWarn, "console page not shown", slog.String("error", err.Error()), slog.String("route", c.r.Pattern))
+	}
+	if f.wait > 0 {
+		c.w.Header().Set("Retry-After", seconds(f.wait))
 	}
 	content := failurePage(c, f)
 	if c.partial() {

@@ -42,7 +42,7 @@ func (c *call) enter() error {
 	if err != nil {
 		return nil //nolint:nilerr // without a cookie there is no session
 	}
-	found, err := c.console.cfg.Sessions.Open(c.ctx, sent.Value)
+	found, err := c.console.cfg.Sessions.Open(c.ctx, c.console.cfg.Client(c.r), sent.Value)
 	if errors.Is(err, session.ErrNone) {
 		return nil
 	}

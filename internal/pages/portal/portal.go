@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/access/link"
 	"github.com/quotasvc/quotasvc/internal/kit/asset"
+	"github.com/quotasvc/quotasvc/internal/kit/proven"
 	"github.com/quotasvc/quotasvc/internal/pages/inprocess"
 	"github.com/quotasvc/quotasvc/internal/pages/portal/look"
 )
@@ -40,6 +44,9 @@ type Config struct {
 
 	// Links opens and checks the links.
 	Links *link.Store
+
+	// Client returns the address of the client that sent a request.
+	Client func(*http.Request) netip.Addr
 
 	// Look is the appearance of the pages, as the operator has configured it.
 	Look *look.Look
@@ -106,6 +113,7 @@ func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Robots-Tag", "noindex")
+	proven.Doubt(w, r)
 	p.handler.ServeHTTP(w, r)
 }
 
@@ -161,7 +169,11 @@ func (p *Portal) answer(v *visit, show func(*visit) error) {
 // fail shows an error page. The page has no details, because they belong to the operator.
 func (v *visit) fail(err error) {
 	status, key := http.StatusServiceUnavailable, "problem"
+	refusal, refused := errors.AsType[*access.Refusal](err)
 	switch e := client.AsError(err); {
+	case refused:
+		status, key = http.StatusTooManyRequests, "busy"
+		v.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(refusal.RetryAfter.Seconds())))))
 	case errors.Is(err, errEnded), errors.Is(err, link.ErrNone):
 		status, key = http.StatusGone, "ended"
 	case errors.Is(err, errNowhere), e != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden):
@@ -230,8 +242,10 @@ func inside(show func(*visit, *overview) error) func(*visit) error {
 
 // open reads the link in the path, if secret is the link's secret.
 func (v *visit) open(secret string) error {
-	found, err := v.portal.cfg.Links.Open(v.r.Context(), v.r.PathValue("link"), secret)
-	v.link = found
+	found, err := v.portal.cfg.Links.Open(v.r.Context(), v.portal.cfg.Client(v.r), v.r.PathValue("link"), secret)
+	if v.link = found; err == nil {
+		proven.Trust(v.w, v.r)
+	}
 	return err
 }
 

@@ -59,7 +59,7 @@ func TestLanguages_HaveTheSameMessages(t *testing.T) {
 		_, ok := english[m[1]]
 		assert.False(t, !ok && !strings.HasSuffix(m[1], "."), "a page says %s, which is no message", m[1])
 	}
-	composed := regexp.MustCompile(`^(source|limits\.each)\.|^(ended|problem)\.note$`)
+	composed := regexp.MustCompile(`^(source|limits\.each)\.|^(busy|ended|problem)\.note$`)
 	for key := range english {
 		if !composed.MatchString(key) && !strings.Contains(pages.String(), `"`+strings.TrimSuffix(key, ".one")+`"`) {
 			t.Errorf("no page says %s", key)

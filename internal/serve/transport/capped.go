@@ -3,19 +3,29 @@ package transport
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/kit/metric"
+	"github.com/quotasvc/quotasvc/internal/kit/proven"
+	"github.com/quotasvc/quotasvc/internal/kit/recent"
 )
 
 // lastMax bounds the connections that are accepted while a listener closes. By default, the kernel queues at most
 // 4096 connections.
 const lastMax = 4096
+
+// keptShare is the part of a listener's connections that is kept for addresses from which a right key came: a tenth.
+const keptShare = 10
+
+// knownMax bounds the addresses that are remembered because a right key came from them. They take 60 bytes each.
+const knownMax = 10_000
 
 // metrics are the metrics of the connections of all listeners.
 type metrics struct {
@@ -34,22 +44,24 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 }
 
-// capped is a listener that closes every connection beyond a maximum at once. Otherwise further connections would
+// capped is a listener that closes every connection beyond a maximum at once. The last tenth of the connections is for
+// addresses from which a right key came. Otherwise further connections would
 // wait in the kernel's queue, and a load balancer would wait instead of trying the next instance.
 type capped struct {
 	net.Listener
 
 	most    int64
 	count   atomic.Int64
+	known   *recent.Cache[netip.Addr, struct{}] // nil: nothing is kept
 	closing sync.Mutex
 	last    chan net.Conn // connections that were in the kernel's queue when the listener closed
 	open    prometheus.Gauge
 	refused prometheus.Counter
 }
 
-func newCapped(l net.Listener, most int, m *metrics, name string) *capped {
+func newCapped(l net.Listener, most int, m *metrics, name string, known *recent.Cache[netip.Addr, struct{}]) *capped {
 	m.most.WithLabelValues(name).Set(float64(most))
-	return &capped{Listener: l, most: int64(most), last: make(chan net.Conn, lastMax), open: m.open.WithLabelValues(name), refused: m.refused.WithLabelValues(name)}
+	return &capped{Listener: l, most: int64(most), known: known, last: make(chan net.Conn, lastMax), open: m.open.WithLabelValues(name), refused: m.refused.WithLabelValues(name)}
 }
 
 // Accept implements net.Listener.
@@ -65,7 +77,7 @@ func (c *capped) Accept() (net.Conn, error) {
 				return nil, err
 			}
 		}
-		if c.count.Add(1) <= c.most {
+		if c.count.Add(1) <= c.mostFor(conn) {
 			c.open.Inc()
 			return conn, nil
 		}
@@ -73,6 +85,23 @@ func (c *capped) Accept() (net.Conn, error) {
 		c.refused.Inc()
 		_ = conn.Close() // no data was sent or received
 	}
+}
+
+// mostFor returns the number of connections up to which a new connection is accepted.
+func (c *capped) mostFor(conn net.Conn) int64 {
+	if c.known == nil {
+		return c.most
+	}
+	if _, known := c.known.Peek(addressOf(conn.RemoteAddr())); known {
+		return c.most
+	}
+	return c.most - c.most/keptShare
+}
+
+// addressOf returns the IP address of a remote address. It returns the zero address if there is none.
+func addressOf(at net.Addr) netip.Addr {
+	port, _ := netip.ParseAddrPort(at.String()) // the zero address if it has none
+	return port.Addr().Unmap()
 }
 
 // Close implements net.Listener. It first accepts the connections in the kernel's queue. If the socket were closed
@@ -121,8 +150,14 @@ func (c *capped) ended() {
 	c.open.Dec()
 }
 
-// tracked is a capped listener for servers without a ConnState hook. Its connections report when they are closed.
-type tracked struct{ *capped }
+// tracked is a capped listener for servers without a ConnState hook. Its connections report when they are closed, and
+// their remote addresses have the visitor. A visitor that has shown no right key within `within` loses the connection.
+type tracked struct {
+	*capped
+
+	visitor func(net.Addr) *proven.Addr
+	within  time.Duration // 0: no limit
+}
 
 // Accept implements net.Listener.
 func (t tracked) Accept() (net.Conn, error) {
@@ -130,17 +165,33 @@ func (t tracked) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &trackedConn{Conn: conn, ended: sync.OnceFunc(t.ended)}, nil
+	made := &trackedConn{Conn: conn, ended: sync.OnceFunc(t.ended), visitor: t.visitor(conn.RemoteAddr())}
+	if t.within > 0 {
+		made.late = time.AfterFunc(t.within, func() {
+			if !made.visitor.Known() {
+				_ = made.Conn.Close() // the server then closes made
+			}
+		})
+	}
+	return made, nil
 }
 
 type trackedConn struct {
 	net.Conn
 
-	ended func()
+	ended   func()
+	visitor *proven.Addr
+	late    *time.Timer // nil: no limit
 }
+
+// RemoteAddr implements net.Conn.
+func (c *trackedConn) RemoteAddr() net.Addr { return c.visitor }
 
 // Close implements net.Conn.
 func (c *trackedConn) Close() error {
 	defer c.ended()
+	if c.late != nil {
+		c.late.Stop()
+	}
 	return c.Conn.Close()
 }

@@ -14,6 +14,7 @@
 //  2. A shutdown loses no accepted request: first the listeners of the API and the parts close, then requests in
 //     progress finish. The listener for operators closes last.
 //  3. Clients cannot use up the connections for operators or the file descriptors of the service.
+//     The last tenth of the connections of a listener is for addresses from which a right key came.
 //  4. If two programs could disagree about where a request ends, its connection is closed after the answer.
 //  5. If one listener fails, all other listeners are closed, because the service needs all of them.
 //

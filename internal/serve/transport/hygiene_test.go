@@ -197,7 +197,7 @@ func TestShutdown_RequestOnNewConnection_Answered(t *testing.T) {
 func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
 	t.Parallel()
 	inner := listen(t)
-	l := newCapped(inner, 100, newMetrics(prometheus.NewRegistry()), "api")
+	l := newCapped(inner, 100, newMetrics(prometheus.NewRegistry()), "api", nil)
 	var waiting []net.Conn
 	for range 20 { // no goroutine accepts connections
 		conn := testenv.Must(t).Get((&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String()))

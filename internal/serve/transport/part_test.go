@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/kit/proven"
 )
 
 // echoPart returns a part that sends back the first byte of each connection.
@@ -75,6 +80,66 @@ quotasvc_http_connections_refused_total{listener="ops"} 0
 		err = <-ended
 		assert.True(t, err == nil && stopped.Load(), "stopped %t, %v", stopped.Load(), err)
 	})
+}
+
+// A connection that shows no right key in time is closed. One that has shown a right key stays.
+func TestPart_NoRightKeyInTime_Closed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var drained, stopped atomic.Bool
+		l := newPipes()
+		s, _ := startInBubble(t, well, func(cfg *Config) { cfg.DrainDelay = 300 * time.Millisecond })
+		part := echoPart(5, &drained, &stopped)
+		accepted := make(chan net.Conn, 2)
+		part.KeyWithin = 5 * time.Second
+		part.Serve = func(l net.Listener) error {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return err
+				}
+				accepted <- conn
+			}
+		}
+		s.server.ServePart(part, l)
+		l.open(t)
+		l.open(t)
+		known, stranger := <-accepted, <-accepted
+		defer known.Close()
+		known.RemoteAddr().(*proven.Addr).Note()
+		began := time.Now()
+		_, err := stranger.Read(make([]byte, 1))
+		assert.True(t, err != nil && time.Since(began) == part.KeyWithin, "after %s: %v", time.Since(began), err)
+		_ = stranger.Close()
+		require.NoError(t, known.SetReadDeadline(time.Now().Add(time.Hour)))
+		_, err = known.Read(make([]byte, 1))
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "the known connection is closed")
+	})
+}
+
+// at is a connection from an address.
+type at struct {
+	net.Conn
+
+	from address
+}
+
+func (a at) RemoteAddr() net.Addr { return a.from }
+
+// The last tenth of the connections is for addresses from which a right key came, on any listener.
+func TestCapped_LastTenth_ForKnownAddresses(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Ops: http.NotFoundHandler(), ConnectionsMax: 20, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	c := newCapped(newPipes(), 20, s.metrics, "api", s.known)
+	stranger, caller := at{from: "192.0.2.1:1"}, at{from: "[2001:db8::1]:1"}
+	assert.EqualValues(t, 18, c.mostFor(stranger))
+	assert.EqualValues(t, 18, c.mostFor(caller))
+	v := s.visitor(caller.RemoteAddr())
+	v.Note()
+	assert.EqualValues(t, 20, c.mostFor(at{from: "[2001:db8::1]:2"}), "another connection from there")
+	assert.EqualValues(t, 18, c.mostFor(stranger))
+	assert.Same(t, v, s.visitor(v), "a connection with TLS has the same visitor")
+	assert.EqualValues(t, 64, newCapped(newPipes(), 64, s.metrics, "ops", nil).mostFor(stranger), "operators need no key")
 }
 
 func TestPart_Fails_AllEnds(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/kit/backoff"
 	"github.com/quotasvc/quotasvc/internal/kit/metric"
+	"github.com/quotasvc/quotasvc/internal/kit/proven"
+	"github.com/quotasvc/quotasvc/internal/kit/recent"
 )
 
 // Time limits of a connection. They prevent a slow or silent client from keeping a connection for ever.
@@ -80,6 +83,7 @@ type Part struct {
 	Name           string // name of the listener, in metrics and errors
 	Protocol       string // name of the protocol for ALPN, used with TLS
 	ConnectionsMax int
+	KeyWithin      time.Duration               // a connection that has shown no right key for so long is closed; 0: no limit
 	Serve          func(net.Listener) error    // serves; it returns when the listener or the part is closed
 	Drain          func()                      // informs load balancers that the server stops soon
 	Stop           func(context.Context) error // finishes requests in progress, and aborts them when its context ends
@@ -99,21 +103,23 @@ type Server struct {
 	api      *http.Server
 	ops      *http.Server
 	metrics  *metrics
-	listener net.Listener                // listener of the API
-	parts    atomic.Pointer[[]besideAPI] // nil: there are no parts
+	known    *recent.Cache[netip.Addr, struct{}] // addresses from which a right key came
+	listener net.Listener                        // listener of the API
+	parts    atomic.Pointer[[]besideAPI]         // nil: there are no parts
 	serving  errgroup.Group
 	stopping atomic.Bool
 }
 
 // New returns a server that does not listen yet. It panics if the registry already has the metrics of a server.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, metrics: newMetrics(cfg.Metrics)}
+	s := &Server{cfg: cfg, metrics: newMetrics(cfg.Metrics), known: recent.NewCache[netip.Addr, struct{}](knownMax, nil)}
 	if cfg.TLS != nil {
 		metric.GaugeFunc(cfg.Metrics, "quotasvc_tls_certificate_expiry_timestamp_seconds",
 			"When the API's current certificate expires, in seconds since 1970.",
 			func() float64 { return float64(cfg.TLS.expires().Unix()) })
 	}
 	s.api = newServer(&cfg)
+	s.api.ConnContext = s.connContext
 	s.api.WriteTimeout = readTimeout + cfg.RequestTimeout + writeTimeout
 	s.ops = newServer(&cfg)
 	s.ops.WriteTimeout = readTimeout + writeTimeout // net/http/pprof adds the time that the request of a profile names
@@ -138,14 +144,14 @@ func newServer(cfg *Config) *http.Server {
 
 // ServeOps serves the endpoints for operators on l until Shutdown. It returns at once.
 func (s *Server) ServeOps(l net.Listener) {
-	capped := newCapped(l, opsConnectionsMax, s.metrics, "ops")
+	capped := newCapped(l, opsConnectionsMax, s.metrics, "ops", nil)
 	s.ops.ConnState = capped.observe
 	s.serving.Go(func() error { return s.served(s.ops.Serve(capped), "serve operations") })
 }
 
 // ServeAPI serves h on l until Shutdown. It returns at once.
 func (s *Server) ServeAPI(h http.Handler, l net.Listener) {
-	capped := newCapped(l, s.cfg.ConnectionsMax, s.metrics, "api")
+	capped := newCapped(l, s.cfg.ConnectionsMax, s.metrics, "api", s.known)
 	s.api.Handler, s.api.ConnState = s.guarded(h), capped.observe
 	var accepting net.Listener = capped
 	if s.cfg.TLS != nil {
@@ -158,13 +164,26 @@ func (s *Server) ServeAPI(h http.Handler, l net.Listener) {
 // ServePart serves p on l until Shutdown, with the API's certificate if there is one. It returns at once. It must not
 // be called concurrently.
 func (s *Server) ServePart(p *Part, l net.Listener) {
-	var accepting net.Listener = tracked{newCapped(l, p.ConnectionsMax, s.metrics, p.Name)}
+	var accepting net.Listener = tracked{newCapped(l, p.ConnectionsMax, s.metrics, p.Name, s.known), s.visitor, p.KeyWithin}
 	if s.cfg.TLS != nil {
 		accepting = tls.NewListener(accepting, s.cfg.TLS.config(p.Protocol))
 	}
 	all := append(slices.Clone(s.beside()), besideAPI{p, accepting})
 	s.parts.Store(&all)
 	s.serving.Go(func() error { return s.served(p.Serve(accepting), "serve "+p.Name) })
+}
+
+// visitor returns the visitor at a remote address. Once the visitor has shown a right key, its address is remembered.
+func (s *Server) visitor(at net.Addr) *proven.Addr {
+	if v, ok := at.(*proven.Addr); ok {
+		return v
+	}
+	return &proven.Addr{Addr: at, Visitor: proven.New(func() { s.known.Put(addressOf(at), struct{}{}) })}
+}
+
+// connContext is the ConnContext hook of servers. It puts the visitor into the context of requests.
+func (s *Server) connContext(ctx context.Context, conn net.Conn) context.Context {
+	return proven.With(ctx, s.visitor(conn.RemoteAddr()).Visitor)
 }
 
 // beside returns the parts with their listeners.
@@ -178,7 +197,7 @@ func (s *Server) beside() []besideAPI {
 // ServePages serves h on l until Shutdown, as a part with this name. The handler h serves pages for browsers.
 func (s *Server) ServePages(name string, h http.Handler, l net.Listener, most int) {
 	server := newServer(&s.cfg)
-	server.Handler, server.WriteTimeout = s.guarded(h), s.api.WriteTimeout
+	server.Handler, server.WriteTimeout, server.ConnContext = s.guarded(h), s.api.WriteTimeout, s.connContext
 	s.ServePart(&Part{
 		Name: name, Protocol: "http/1.1", ConnectionsMax: most, Serve: server.Serve, Drain: func() {},
 		Stop: func(ctx context.Context) error {

@@ -31,6 +31,7 @@ type Config struct {
 	Log       *slog.Logger
 
 	Notified func(payload string)
+	Heard    func() // called after each notification and each check, so all earlier notifications were received
 	Lost     func() // called when the connection was lost
 	Back     func() // called when there is a new connection
 }
@@ -108,6 +109,7 @@ func (l *Listener) receive(ctx context.Context, conn *pgx.Conn) error {
 		switch {
 		case err == nil:
 			l.cfg.Notified(n.Payload)
+			l.cfg.Heard()
 		case ctx.Err() != nil || !pgconn.Timeout(err) || conn.IsClosed():
 			return fmt.Errorf("wait for changes: %w", err)
 		default: // no notification: check the connection
@@ -117,6 +119,7 @@ func (l *Listener) receive(ctx context.Context, conn *pgx.Conn) error {
 			if err != nil {
 				return fmt.Errorf("the listener's heartbeat: %w", err)
 			}
+			l.cfg.Heard()
 		}
 	}
 }

@@ -7,6 +7,7 @@
 //     database.
 //   - announcement: the text kind:id, which names an object that was changed. Every instance receives it on the
 //     channel quotasvc_catalog.
+//   - room: a purpose of work, with its own connections: see Room.
 //
 // # Invariants
 //
@@ -14,7 +15,8 @@
 //     another transaction conflicts, or if the connection fails before the commit is sent.
 //  2. An announcement is sent by the transaction of its change, so instances receive it if and only if the change is
 //     committed.
-//  3. Writers use at most half of the pool. So readers, for which requests wait, find a free connection.
+//  3. Work of one room never waits for work of another. One caller uses at most half of a room at a time, however
+//     many requests it sends. A store without rooms has one pool, of which writers use at most half.
 //
 // # Clock
 //

@@ -55,6 +55,12 @@ func away(op string, cause error) error {
 	return &errcode.Error{Code: errcode.Unavailable, Detail: detail, Cause: fmt.Errorf("%s: %w", op, cause)}
 }
 
+// translateEntry returns the error of an operation that got no slot of its room. Nothing was sent, so a retry is safe.
+func translateEntry(op string, err error) error {
+	detail := "too many requests wait for PostgreSQL; nothing was tried"
+	return &errcode.Error{Code: errcode.Unavailable, Detail: detail, Cause: fmt.Errorf("%s: %w", op, err)}
+}
+
 // DidNotAnswer returns the error of an operation that PostgreSQL did not answer.
 func DidNotAnswer(cause error) *errcode.Error {
 	detail := "PostgreSQL did not answer in time; sending the same request again is safe"

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -69,20 +70,26 @@ type Config struct {
 
 	// Timeout bounds each transaction, unless Options.Timeout is set; 0 is 4.5 s.
 	Timeout time.Duration
+
+	// Rooms has the pools of rooms. All rooms that it lacks share the pool of the store.
+	Rooms map[Room]*pgxpool.Pool
+
+	// Caller, if not nil, returns the name of the caller for which a context works, or "" for the service itself. One
+	// caller gets at most half of a room at a time.
+	Caller func(context.Context) string
 }
 
-// Store runs transactions in PostgreSQL. It has no goroutines. It does not close the pool.
+// Store runs transactions in PostgreSQL. It has no goroutines. It does not close the pools.
 type Store struct {
-	pool    *pgxpool.Pool
-	queries map[string]string
-	cfg     Config
+	pool             *pgxpool.Pool
+	queries          map[string]string
+	cfg              Config
+	rooms            [rooms]*room
+	reading, writing *room         // the rooms of View and Send, and of Write
+	caller           string        // the caller of all work; empty: Config.Caller says it
+	alone            chan struct{} // slot of the write with Options.Alone
 
-	// Writers wait for these slots before they take a connection. So half of the pool stays free for readers. Requests
-	// wait for readers.
-	alone   chan struct{} // slot of the write with Options.Alone
-	writers chan struct{} // slots of all writers
-
-	committed func(announcements []string)
+	committed *func(announcements []string)
 }
 
 // New returns a store. It opens no connection. The pool should have at least 2 connections.
@@ -99,16 +106,41 @@ func New(pool *pgxpool.Pool, cfg Config) *Store {
 	if cfg.Suspect == nil {
 		cfg.Suspect = func() {}
 	}
-	return &Store{
-		pool: pool, queries: namedsql.Must(namedsql.Plain, sqlFiles), cfg: cfg, committed: func([]string) {},
-		alone: make(chan struct{}, 1), writers: make(chan struct{}, max(1, pool.Config().MaxConns/2)),
+	if cfg.Caller == nil {
+		cfg.Caller = func(context.Context) string { return "" }
 	}
+	s := &Store{
+		pool: pool, queries: namedsql.Must(namedsql.Plain, sqlFiles), cfg: cfg, alone: make(chan struct{}, 1),
+		committed: new(func([]string) {}),
+	}
+	for r := range s.rooms {
+		s.rooms[r] = newRoom(pool, pool.Config().MaxConns)
+	}
+	// Writers that share a pool with readers use at most half of it, because requests wait for readers.
+	s.rooms[Administration] = newRoom(pool, pool.Config().MaxConns/2)
+	for r, own := range cfg.Rooms {
+		s.rooms[r] = newRoom(own, own.Config().MaxConns)
+	}
+	s.rooms[Strangers].waiting = make(chan struct{}, strangersWaiting)
+	s.reading, s.writing = s.rooms[Reading], s.rooms[Administration]
+	return s
 }
+
+// In returns the same store, all of whose work is in one room. The argument `caller` names the caller of this work; if
+// it is empty, Config.Caller names it.
+func (s *Store) In(r Room, caller string) *Store {
+	in := *s
+	in.reading, in.writing, in.caller = s.rooms[r], s.rooms[r], caller
+	return &in
+}
+
+// callerOf returns the caller for which ctx works.
+func (s *Store) callerOf(ctx context.Context) string { return cmp.Or(s.caller, s.cfg.Caller(ctx)) }
 
 // Target returns the kind of database that the store uses.
 func (s *Store) Target() namedsql.Target { return s.cfg.Target }
 
-// Pool returns the connections of the store, for statements outside of Write and View.
+// Pool returns the pool of the store, for statements outside of Write and View.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // Clock returns the clock that decides the time of changes.
@@ -125,7 +157,7 @@ func (s *Store) Suspect() { s.cfg.Suspect() }
 
 // OnCommit sets the function that is called after the commit of each write, with the announcements of the write. Call
 // OnCommit before the first write.
-func (s *Store) OnCommit(committed func(announcements []string)) { s.committed = committed }
+func (s *Store) OnCommit(committed func(announcements []string)) { *s.committed = committed }
 
 // Listener returns a listener for the announcements of all instances. It sets cfg.Pool and cfg.Statement.
 func (s *Store) Listener(cfg listener.Config) *listener.Listener {
@@ -190,23 +222,20 @@ func (s *Store) WriteWith(
 	if o.Timeout <= 0 {
 		o.Timeout = s.cfg.Timeout
 	}
-	defer time.AfterFunc(slowAfter, s.cfg.Suspect).Stop()
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	slots := []chan struct{}{s.writers}
+	var alone chan struct{}
 	if o.Alone {
-		slots = []chan struct{}{s.alone, s.writers}
+		alone = s.alone
 	}
-	for _, slot := range slots {
-		select {
-		case slot <- struct{}{}:
-			defer func() { <-slot }()
-		case <-ctx.Done():
-			return Translate(op, ctx.Err())
-		}
+	leave, err := s.writing.enter(ctx, s.callerOf(ctx), alone)
+	if err != nil {
+		return translateEntry(op, err)
 	}
+	defer leave()
+	defer time.AfterFunc(slowAfter, s.cfg.Suspect).Stop()
 	var tx *Transaction
-	err := retry(ctx, func(ctx context.Context) (again bool, err error) {
+	err = retry(ctx, func(ctx context.Context) (again bool, err error) {
 		tx, err = s.writeOnce(ctx, do)
 		return isRetryable(err) || isConnectionLost(err) && !tx.committing, err
 	})
@@ -217,14 +246,14 @@ func (s *Store) WriteWith(
 		return Translate(op, err)
 	}
 	if len(tx.announcements) > 0 {
-		s.committed(tx.announcements)
+		(*s.committed)(tx.announcements)
 	}
 	return nil
 }
 
 func (s *Store) writeOnce(ctx context.Context, do func(context.Context, *Transaction) error) (*Transaction, error) {
 	tx := &Transaction{store: s}
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(raw pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, s.writing.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(raw pgx.Tx) error {
 		tx.Tx = raw
 		if s.cfg.Target == namedsql.Citus { // one connection per node: foreign keys need it
 			if _, err := raw.Exec(ctx, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"); err != nil {
@@ -253,7 +282,7 @@ func (s *Store) writeOnce(ctx context.Context, do func(context.Context, *Transac
 func (s *Store) View(ctx context.Context, op string, do func(context.Context, pgx.Tx) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return s.reach(ctx, op, func(ctx context.Context) error {
-		return pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) error { return do(ctx, tx) })
+		return pgx.BeginTxFunc(ctx, s.reading.pool, options, func(tx pgx.Tx) error { return do(ctx, tx) })
 	})
 }
 
@@ -261,7 +290,9 @@ func (s *Store) View(ctx context.Context, op string, do func(context.Context, pg
 // was dead, Send calls prepare again and sends the new batch. It returns the same errors as Write.
 func (s *Store) Send(ctx context.Context, op string, prepare func() *pgx.Batch) error {
 	return s.reach(ctx, op, func(ctx context.Context) error {
-		return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, prepare()).Close() })
+		return s.reading.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			return conn.SendBatch(ctx, prepare()).Close()
+		})
 	})
 }
 
@@ -271,9 +302,14 @@ func (s *Store) reach(ctx context.Context, op string, do func(context.Context) e
 	if cause := s.cfg.Away(); cause != nil {
 		return away(op, cause)
 	}
-	defer time.AfterFunc(slowAfter, s.cfg.Suspect).Stop()
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
+	leave, err := s.reading.enter(ctx, s.callerOf(ctx), nil)
+	if err != nil {
+		return translateEntry(op, err)
+	}
+	defer leave()
+	defer time.AfterFunc(slowAfter, s.cfg.Suspect).Stop()
 	return Translate(op, retry(ctx, func(ctx context.Context) (bool, error) {
 		err := do(ctx)
 		return isConnectionLost(err), err

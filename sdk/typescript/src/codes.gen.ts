@@ -31,6 +31,7 @@ export const codes = [
   'report_too_slow',
   'tenant_not_found',
   'tenant_suspended',
+  'too_many',
   'too_many_grants',
   'too_many_limits',
   'unauthenticated',

@@ -1533,7 +1533,7 @@ export interface paths {
         put?: never;
         /**
          * Create a link to the page of a tenant, for its people
-         * @description The link shows the tenant's units and use, read-only, until it ends. It can be opened, or shown inside another page. Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant has at most 200 links. A further link ends the oldest one.
+         * @description The link shows the tenant's units and use, read-only, until it ends. It can be opened, or shown inside another page. Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant has at most 200 links. A further link ends the oldest one. A key of that tenant is refused instead with 409 `too_many`, if keys of the tenant have created 200.
          */
         post: operations["createPortalSession"];
         delete?: never;
@@ -5396,7 +5396,7 @@ export interface components {
          * @description The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
          * @enum {string}
          */
-        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many_grants" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
+        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many" | "too_many_grants" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
         /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the same request succeeds later without any other change, and 402 `credits_exhausted` if no waiting helps. It speaks for the whole request. `limiting`, `required`, `available` and `reset_at` are those of the balance that lacks units the longest. */
         QuotaProblem: {
             /**
@@ -5518,7 +5518,7 @@ export interface components {
              * @description The code.
              * @enum {string}
              */
-            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many_grants" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
+            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many" | "too_many_grants" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
         };
         /** @description A fault of the request. */
         FieldError: {
@@ -5684,7 +5684,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `rate_limited`: too many wrong keys from this address. */
+        /** @description `rate_limited`: too many invented keys, links and cookies from this address. */
         TooManyWrongKeys: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -5715,7 +5715,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `precondition_failed`, `change_pending`, `too_many_grants` or `hold_not_active`. The present state does not permit the request. Nothing was done. */
+        /** @description `precondition_failed`, `change_pending`, `too_many`, `too_many_grants` or `hold_not_active`. The present state does not permit the request. Nothing was done. */
         Conflict: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -9142,6 +9142,7 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["KeyForbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             429: components["responses"]["TooManyWrongKeys"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];

@@ -6,6 +6,10 @@ INSERT INTO portal_sessions (session_id, secret_hash, tenant_id, key_id, return_
 VALUES ($1, $2, $3, (SELECT key_id FROM keys WHERE key_id = $4), $5, clock_timestamp() + make_interval(secs => $6))
 RETURNING expires_at;
 
+-- name: LinksOfTenant
+-- The links of tenant $1 that have not ended.
+SELECT session_id, '', created_at FROM portal_sessions WHERE tenant_id = $1 AND expires_at > clock_timestamp();
+
 -- name: DeleteEnded
 -- Deletes at most $1 links that have ended. It skips links that another transaction has locked.
 DELETE FROM portal_sessions WHERE session_id IN (

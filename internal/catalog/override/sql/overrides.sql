@@ -21,6 +21,10 @@ LIMIT $4;
 -- The number of rules that are overridden for tenant $1 and subject $2, or $3 if the number is larger.
 SELECT count(*) FROM (SELECT 1 FROM limit_overrides WHERE tenant_id = $1 AND subject = $2 LIMIT $3) AS rules;
 
+-- name: OverridesOfTenant
+-- The overrides of tenant $1 and of its subjects that are in force at $2.
+SELECT rule, subject, created_at FROM limit_overrides WHERE tenant_id = $1 AND (expires_at IS NULL OR expires_at > $2);
+
 -- name: UpsertOverride
 INSERT INTO limit_overrides (rule, tenant_id, subject, rate, burst, expires_at, created_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $7)

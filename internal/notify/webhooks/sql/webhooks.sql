@@ -4,6 +4,10 @@
 -- Returns the number of webhooks. Two callers that create a webhook at the same time may exceed the bound by one.
 SELECT count(*) FROM webhooks;
 
+-- name: WebhooksOfTenant
+-- The webhooks of tenant $1.
+SELECT webhook_id, '', created_at FROM webhooks WHERE tenant_id = $1;
+
 -- name: InsertWebhook
 -- Creates the webhook $1.
 INSERT INTO webhooks (webhook_id, url, types, tenant_id, status, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6);

@@ -21,3 +21,20 @@ WHERE ($1::text IS NULL OR tenant_id = $1)
   AND ($6::timestamptz IS NULL OR (at, audit_id) < ($6, $7::bigint))
 ORDER BY at DESC, audit_id DESC
 LIMIT $8;
+
+-- name: LockShare
+-- Lets transactions that create objects of one kind for keys of one tenant, both named by $1, run one after another.
+SELECT pg_advisory_xact_lock(hashtextextended('share ' || $1::text, 0));
+
+-- name: CountCreated
+-- The number of objects of kind $2, with the ids $3 and the subjects $4, whose newest creation is by a key of tenant
+-- $1. They are about this tenant, and none is older than $5.
+SELECT count(*)
+FROM (
+    SELECT DISTINCT ON (a.object_id, coalesce(a.after->>'subject', '')) a.actor_key
+    FROM audit a JOIN unnest($3::text[], $4::text[]) AS o (id, subject)
+        ON a.object_id = o.id AND coalesce(a.after->>'subject', '') = o.subject
+    WHERE a.tenant_id = $1 AND a.tenant_id <> '' AND a.at >= $5 AND a.object_kind = $2 AND a.before IS NULL AND a.after IS NOT NULL
+    ORDER BY a.object_id, coalesce(a.after->>'subject', ''), a.audit_id DESC
+) AS newest
+WHERE actor_key IN (SELECT key_id FROM keys WHERE tenant_id = $1);

@@ -238,6 +238,12 @@ class ChangePending(Conflict):
     code = "change_pending"
 
 
+class TooMany(Conflict):
+    """The keys of the tenant have created as many as they may."""
+
+    code = "too_many"
+
+
 class TooManyGrants(Conflict):
     """The balance has 1,000 open grants."""
 
@@ -347,7 +353,7 @@ BY_CODE: dict[str, type[QuotaError]] = {
             Forbidden, GaugeLimit, GrantNotFound, HoldNotActive, HoldNotFound, IdempotencyKeyMissing,
             IdempotencyKeyReused, InternalError, InvalidArgument, LeaseNotFound, MeterNotInPlan, MethodNotAllowed,
             OperationNotFound, OutcomeUnknown, PreconditionFailed, QueueFull, QuotaExceeded, RateLimited,
-            RefundExceedsDebit, ReportTooSlow, TenantNotFound, TenantSuspended, TooManyGrants, TooManyLimits,
+            RefundExceedsDebit, ReportTooSlow, TenantNotFound, TenantSuspended, TooMany, TooManyGrants, TooManyLimits,
             Unauthenticated, Unavailable,
         ]
     },

@@ -1,0 +1,93 @@
+package access
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/recent"
+)
+
+const (
+	// missFor is how long it is remembered that something does not exist, so that it is not looked up again.
+	missFor = time.Second
+
+	// missesMax bounds what is remembered, which takes 80 bytes each.
+	missesMax = 50_000
+
+	// SecretBytes is the length of a secret that Strangers makes: randomBytes that nobody can guess, and their tag.
+	SecretBytes = 32
+	randomBytes = 16
+)
+
+// Strangers bounds what is looked up for visitors who show what nobody gave them: keys, links, and cookies of the
+// console and of the customers' pages. All of them share one limit per address. All methods may be called from any
+// goroutine.
+type Strangers struct {
+	key     []byte // makes the tags
+	guesses guesses
+	misses  *recent.Cache[hash, time.Time]
+	refuse  func(Reason, time.Duration) error
+}
+
+// NewStrangers returns a new limit. The key makes the tags of secrets, so all instances need the same key.
+func NewStrangers(key []byte) *Strangers {
+	return &Strangers{
+		key: key, misses: recent.NewCache[hash, time.Time](missesMax, nil),
+		refuse: func(why Reason, wait time.Duration) error { return &Refusal{Reason: why, RetryAfter: wait} },
+	}
+}
+
+// NewSecret returns a random secret with a tag, for one use, such as a certain link.
+func (s *Strangers) NewSecret(use string) (secret [SecretBytes]byte) {
+	_, _ = rand.Read(secret[:randomBytes]) // Read never returns an error: it ends the process instead
+	copy(secret[randomBytes:], s.tag(use, secret[:randomBytes]))
+	return secret
+}
+
+// Made reports whether NewSecret returned this secret for this use, on any instance with the same key.
+func (s *Strangers) Made(use string, secret []byte) bool {
+	return len(secret) == SecretBytes && hmac.Equal(secret[randomBytes:], s.tag(use, secret[:randomBytes]))
+}
+
+func (s *Strangers) tag(use string, random []byte) []byte {
+	sum := hmac.New(sha256.New, s.key)
+	sum.Write([]byte("quotasvc: secret of a "))
+	sum.Write([]byte(use))
+	sum.Write([]byte{0})
+	sum.Write(random)
+	return sum.Sum(nil)[:SecretBytes-randomBytes]
+}
+
+// LookUp calls the function `look`, which looks up what a visitor at an address shows, and returns its error. The
+// error `none` means that it does not exist. If it did not exist less than a second ago, LookUp does not look again.
+//
+// Whatever does not exist counts for the address. Beyond the limit, LookUp fails with a *Refusal, and looks up only
+// what has the tag of this installation (made). What exists never counts.
+func (s *Strangers) LookUp(from netip.Addr, shown string, made bool, none error, look func() error) error {
+	now, sum := time.Now(), hashOf(shown)
+	if !made {
+		if wait := s.guesses.take(from, now); wait > 0 {
+			return s.refuse(TooMany, wait)
+		}
+	}
+	if at, ok := s.misses.Peek(sum); !ok || now.Sub(at) >= missFor {
+		err := look()
+		if err == nil && !made {
+			s.guesses.giveBack(from)
+		}
+		if !errors.Is(err, none) {
+			return err
+		}
+		s.misses.Put(sum, time.Now())
+	}
+	if made {
+		if wait := s.guesses.take(from, now); wait > 0 {
+			return s.refuse(TooMany, wait)
+		}
+	}
+	return none
+}
