@@ -23,12 +23,14 @@ CREATE TABLE IF NOT EXISTS tenant_changes (
 );
 
 -- The changes that are due.
-CREATE INDEX CONCURRENTLY IF NOT EXISTS tenants_pending ON tenants (pending_at) WHERE pending_at IS NOT NULL;
+DROP INDEX CONCURRENTLY IF EXISTS tenants_pending; -- left invalid by a migration that was interrupted
+CREATE INDEX CONCURRENTLY tenants_pending ON tenants (pending_at) WHERE pending_at IS NOT NULL;
 
 -- +goose Down
--- Changes that wait are lost: the program before does not put them into force.
-DELETE FROM tenant_terms t USING tenants n WHERE n.tenant_id = t.tenant_id AND n.pending_at = t.effective_at AND t.effective_at > clock_timestamp();
+-- Changes that wait are lost: the program before does not put them into force. It makes no terms of a time to come, apart
+-- from a clock that is a little ahead. Each statement can run again.
+DELETE FROM tenant_terms WHERE effective_at > clock_timestamp() + interval '1 minute';
 DROP INDEX CONCURRENTLY IF EXISTS tenants_pending;
-DROP TABLE tenant_changes;
-ALTER TABLE tenant_terms DROP COLUMN asked, DROP COLUMN apply, DROP COLUMN features;
-ALTER TABLE tenants DROP COLUMN pending_at;
+DROP TABLE IF EXISTS tenant_changes;
+ALTER TABLE tenant_terms DROP COLUMN IF EXISTS asked, DROP COLUMN IF EXISTS apply, DROP COLUMN IF EXISTS features;
+ALTER TABLE tenants DROP COLUMN IF EXISTS pending_at;
