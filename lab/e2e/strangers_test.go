@@ -192,7 +192,7 @@ func TestStrangers_Connections_EndWithTheirAnswer(t *testing.T) {
 	ask := func(conn net.Conn, from *bufio.Reader, path, header string) (closes bool) {
 		_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: quota\r\n%s\r\n\r\n", path, header)
 		require.NoError(t, err, "%s", path)
-		response, err := http.ReadResponse(from, nil) //nolint:bodyclose // it is
+		response, err := http.ReadResponse(from, nil)
 		require.NoError(t, err, "%s", path)
 		_, _ = io.Copy(io.Discard, response.Body)
 		_ = response.Body.Close()
