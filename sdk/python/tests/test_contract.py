@@ -112,8 +112,11 @@ def test_every_operation_works(service: Service) -> None:
     assert api.get_plan(plan=plan).allowances[0].rollover
     assert plan in {p.plan for p in api.all_plans()}
     version = api.put_tenant(tenant=tenant, plan=plan, metadata={"region": "eu"}).version
-    api.patch_tenant(tenant=tenant, overrides={meter: 900}, reason="a tour", if_match=f'"{version}"')
+    api.patch_tenant(tenant=tenant, overrides={meter: 900}, apply="now", reason="a tour", if_match=f'"{version}"')
     assert api.get_tenant(tenant=tenant).overrides == {meter: 900}
+    waits = api.patch_tenant(tenant=tenant, overrides={meter: 800}).pending
+    assert waits and waits.overrides == {meter: 800}
+    api.delete_pending(tenant=tenant)
     assert tenant in {t.tenant for t in api.all_tenants(limit=500)}
     assert tenant in {t.tenant for t in api.all_tenants(metadata={"region": "eu"}, plan=plan)}
     assert not list(api.all_tenants(metadata={"region": "us"}, plan=plan))
