@@ -122,10 +122,21 @@ func (p *Pending) follow(t *Tenant) *Pending {
 	if p == nil {
 		return nil
 	}
-	then, next := p.asked.on(*t), *p
-	next.Plan, next.Anchor, next.Timezone = then.Plan, then.Anchor, then.Timezone
-	next.Overrides, next.Features = then.Overrides, then.Features
+	then := p.asked.on(*t)
+	return p.withTerms(&then)
+}
+
+// withTerms returns p with the terms of t.
+func (p *Pending) withTerms(t *Tenant) *Pending {
+	next := *p
+	next.Plan, next.Anchor, next.Timezone = t.Plan, t.Anchor, t.Timezone
+	next.Overrides, next.Features = t.Overrides, t.Features
 	return &next
+}
+
+// terms returns a tenant that has only the terms of p.
+func (p *Pending) terms() *Tenant {
+	return &Tenant{Plan: p.Plan, Anchor: p.Anchor, Timezone: p.Timezone, Overrides: p.Overrides, Features: p.Features}
 }
 
 // same reports whether p and o are equal. Both may be nil.
@@ -133,8 +144,7 @@ func (p *Pending) same(o *Pending) bool {
 	if p == nil || o == nil {
 		return p == o
 	}
-	return p.From.Equal(o.From) && p.Plan == o.Plan && p.Anchor.Equal(o.Anchor) && p.Timezone == o.Timezone &&
-		maps.Equal(p.Overrides, o.Overrides) && maps.Equal(p.Features, o.Features)
+	return p.From.Equal(o.From) && p.terms().sameTerms(o.terms()) && maps.Equal(p.Features, o.Features)
 }
 
 // withTerms returns t with the terms of o: plan, anchor, zone, overrides and features.
@@ -161,10 +171,10 @@ func (t *Tenant) advance(now time.Time) bool {
 
 // agreed returns t with the terms that it will have after its pending change, if it has one.
 func (t Tenant) agreed() Tenant {
-	if p := t.Pending; p != nil {
-		t.Plan, t.Anchor, t.Timezone, t.Overrides, t.Features = p.Plan, p.Anchor, p.Timezone, p.Overrides, p.Features
+	if t.Pending == nil {
+		return t
 	}
-	return t
+	return t.withTerms(t.Pending.terms())
 }
 
 // nextFacts are the facts of a tenant that a pending change alters at its instant.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -94,12 +95,8 @@ func (tx *txn) advance(ctx context.Context, t *Tenant, now time.Time) error {
 	tx.writing.Announce(kindTenant, t.ID)
 	if before.Plan != t.Plan {
 		p := before.Pending
-		tx.events = append(
-			tx.events,
-			events.Event{Type: events.PlanChanged, At: p.From, Tenant: t.ID, Data: events.Change{
-				Plan: t.Plan, PreviousPlan: before.Plan, Apply: p.Apply, Reason: p.Reason,
-			}},
-		)
+		data := events.Change{Plan: t.Plan, PreviousPlan: before.Plan, Apply: p.Apply, Reason: p.Reason}
+		tx.events = append(tx.events, events.Event{Type: events.PlanChanged, At: p.From, Tenant: t.ID, Data: data})
 	}
 	return nil
 }
@@ -122,23 +119,15 @@ func (tx *txn) effectOf(ctx context.Context, before, t *Tenant, when *timing) (e
 		}
 		wait, err := tx.termsWait(ctx, before)
 		return effect{now: wait}, err
-	case before.Pending != nil && !when.patch && before.Pending.same(before.Pending.with(t)):
+	case before.Pending != nil && !when.patch && before.Pending.same(before.Pending.withTerms(t)):
 		return effect{stays: true}, nil // a put of what was agreed before
 	case before.Pending != nil:
 		return effect{}, changePending(before)
-	case t.sameTerms(before) && t.sameFeatures(before) && !when.renews():
+	case t.sameTerms(before) && maps.Equal(t.Features, before.Features) && !when.renews():
 		return effect{}, nil
 	}
 	from, err := tx.waitsUntil(ctx, before, when)
 	return effect{now: from.IsZero(), later: from, stays: !from.IsZero()}, err
-}
-
-// with returns p with the terms of t.
-func (p *Pending) with(t *Tenant) *Pending {
-	next := *p
-	next.Plan, next.Anchor, next.Timezone = t.Plan, t.Anchor, t.Timezone
-	next.Overrides, next.Features = t.Overrides, t.Features
-	return &next
 }
 
 func changePending(t *Tenant) *errcode.Error {
@@ -378,9 +367,4 @@ func (tx *txn) remember(ctx context.Context, tenant string, p *TenantPatch, c *T
 	}
 	_, err = tx.exec(ctx, "StoreChange", tenant, p.Key, mark, answer, now)
 	return wrap("store the key of a change", err)
-}
-
-// sameFeatures reports whether t and o override the same features.
-func (t *Tenant) sameFeatures(o *Tenant) bool {
-	return len(changesOf(t.Features, o.Features)) == 0
 }

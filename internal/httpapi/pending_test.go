@@ -47,6 +47,19 @@ var movesWithTerms = []struct {
 	{"allowance", "1000", "7", func(s *service) string {
 		return fmt.Sprint(decoded[client.Balance](s.call("GET", "/v1/tenants/dora/balances/calls", "").want(200)).Limit)
 	}},
+	{"list of balances", "calls jobs", "calls extras", func(s *service) string {
+		var meters []string
+		for _, b := range decoded[client.BalanceList](s.call("GET", "/v1/tenants/dora/balances", "").want(200)).Items {
+			if b.Plan != "" {
+				meters = append(meters, b.Meter)
+			}
+		}
+		return strings.Join(meters, " ")
+	}},
+	{"grants of a new meter", "0", "1", func(s *service) string {
+		a := s.call("GET", "/v1/tenants/dora/grants?meter=extras", "").want(200)
+		return fmt.Sprint(len(decoded[client.GrantList](a).Items))
+	}},
 	{"allowance in a check", "1000", "7", func(s *service) string {
 		a := s.call("POST", "/v1/check", `{"tenant":"dora","items":[{"meter":"calls","amount":1}]}`).want(200)
 		return fmt.Sprint(decoded[client.CheckAnswer](a).Items[0].Remaining)
@@ -130,13 +143,14 @@ func movesTogether(t *testing.T, more string) {
 	here, there := newOwnerOn(t, url), newOwnerOn(t, url)
 	here.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(201)
 	here.call("PUT", "/v1/meters/jobs", `{"unit":"job"}`).want(201)
+	here.call("PUT", "/v1/meters/extras", `{"unit":"extra"}`).want(201)
 	here.call("PUT", "/v1/meters/seats", `{"unit":"seat","kind":"gauge"}`).want(201)
 	here.call("PUT", "/v1/plans/pro", `{"allowances":[{"meter":"calls","amount":1000,"every":"month","anchor":"tenant"},
 		{"meter":"jobs","amount":5,"every":"month","anchor":"tenant"},{"meter":"seats","amount":10,"per_subject":4}],
 		"features":{"sso":true},
 		"limits":[{"rule":"rps","per":["tenant"],"kind":"token_bucket","rate":"1000/s","burst":1000}]}`).want(201)
 	here.call("PUT", "/v1/plans/free", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant"},
-		{"meter":"jobs","amount":5,"every":"month","anchor":"tenant"},{"meter":"seats","amount":2,"per_subject":1}],
+		{"meter":"extras","amount":3,"every":"month","anchor":"tenant"},{"meter":"seats","amount":2,"per_subject":1}],
 		"limits":[{"rule":"rps","per":["tenant"],"kind":"token_bucket","rate":"1/min","burst":1}]}`).want(201)
 	here.call(
 		"PUT",

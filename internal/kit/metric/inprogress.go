@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,16 +18,14 @@ const Overdue = time.Minute
 // It does not know the age of each request. Requests belong to the generation in which they began, and a generation
 // lasts for Overdue. So a request is counted as overdue when it is one to two times as old as Overdue.
 type InProgress struct {
-	all    atomic.Int64
 	newest atomic.Pointer[Generation]
 
-	mu     sync.Mutex  // is held while a generation begins
-	before *Generation // the generation before newest
+	mu  sync.Mutex
+	all []*Generation // oldest first; those before the newest two only while they have requests
 }
 
 // Generation is the requests that began in the same span of time.
 type Generation struct {
-	of    *InProgress
 	began time.Time
 	open  atomic.Int64 // requests that have not ended
 }
@@ -34,13 +33,12 @@ type Generation struct {
 // NewInProgress creates the gauges NAME_in_flight_requests and NAME_overdue_requests. `requests` names the requests in
 // the help of the gauges.
 func NewInProgress(reg prometheus.Registerer, name, requests string) *InProgress {
-	p := &InProgress{}
-	p.newest.Store(&Generation{of: p})
-	p.before = p.newest.Load()
+	p := &InProgress{all: []*Generation{{}, {}}}
+	p.newest.Store(p.all[1])
 	GaugeFunc(reg, name+"_in_flight_requests", requests+" in progress.",
-		func() float64 { return float64(p.all.Load()) })
+		func() float64 { all, _ := p.count(time.Now()); return float64(all) })
 	GaugeFunc(reg, name+"_overdue_requests", requests+" in progress for over a minute, longer than any may take.",
-		func() float64 { return float64(p.overdue(time.Now())) })
+		func() float64 { _, overdue := p.count(time.Now()); return float64(overdue) })
 	return p
 }
 
@@ -48,40 +46,46 @@ func NewInProgress(reg prometheus.Registerer, name, requests string) *InProgress
 func (p *InProgress) Begin(now time.Time) *Generation {
 	g := p.newest.Load()
 	if now.Sub(g.began) >= Overdue {
+		p.mu.Lock()
 		g = p.next(now)
+		p.mu.Unlock()
 	}
-	p.all.Add(1)
 	g.open.Add(1)
 	return g
 }
 
 // End counts the end of a request.
-func (g *Generation) End() {
-	g.open.Add(-1)
-	g.of.all.Add(-1)
-}
+func (g *Generation) End() { g.open.Add(-1) }
 
-// next begins a generation unless the newest one has not ended.
+// next returns the newest generation, after it has begun one if the newest one has ended. The caller holds mu.
 func (p *InProgress) next(now time.Time) *Generation {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	g := p.newest.Load()
 	age := now.Sub(g.began)
 	if age < Overdue {
 		return g
 	}
-	began := &Generation{of: p, began: now}
-	if p.before = g; age >= 2*Overdue { // no request began in the last span: all requests of g are overdue
-		p.before = &Generation{of: p}
+	if age >= 2*Overdue { // no request began in the last span: all requests of g are overdue
+		p.all = append(p.all, &Generation{})
 	}
-	p.newest.Store(began)
-	return began
+	g = &Generation{began: now}
+	p.newest.Store(g)
+	p.all = append(p.all, g)
+	old := len(p.all) - 2
+	older := slices.DeleteFunc(slices.Clone(p.all[:old]), func(g *Generation) bool { return g.open.Load() == 0 })
+	p.all = append(older, p.all[old:]...)
+	return g
 }
 
-// overdue returns the number of requests that began before the newest two generations.
-func (p *InProgress) overdue(now time.Time) int64 {
-	p.next(now)
+// count returns the number of requests in progress, and of those that began before the newest two generations.
+func (p *InProgress) count(now time.Time) (all, overdue int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return max(p.all.Load()-p.newest.Load().open.Load()-p.before.open.Load(), 0)
+	p.next(now)
+	for i, g := range p.all {
+		open := g.open.Load()
+		if all += open; i < len(p.all)-2 {
+			overdue += open
+		}
+	}
+	return all, overdue
 }

@@ -83,7 +83,7 @@ func (l *Ledger) BalancesOf(ctx context.Context, keys []ledger.BalanceKey) ([]le
 func (l *Ledger) keysOf(ctx context.Context, tenant, subject string) ([]ledger.BalanceKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	rows, _ := l.readers.Query(ctx, l.sql["MetersOf"], tenant, subject)
+	rows, _ := l.readers.Query(ctx, l.sql["MetersOf"], tenant, subject, l.Now())
 	keys := []ledger.BalanceKey{}
 	var meter string
 	_, err := pgx.ForEachRow(rows, []any{&meter}, func() error {

@@ -136,7 +136,7 @@ func (l *Ledger) storedGrants(ctx context.Context, q *GrantQuery, after grantPos
 // one balance more than the limit of a page.
 func (l *Ledger) balancesBetween(ctx context.Context, q *GrantQuery, after, until grantPosition) ([]ledger.BalanceKey, error) {
 	rows, err := l.readers.Query(ctx, l.sql["BalancesBetween"], q.Tenant, after.meter, after.subject, until.meter, until.subject, q.Meter, q.Limit+1,
-		after.id == afterAllGrants)
+		after.id == afterAllGrants, l.Now())
 	if err != nil {
 		return nil, unavailable("list balances", err)
 	}

@@ -14,17 +14,20 @@ JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject
 ;
 
 -- name: MetersOf
--- Returns the meters of tenant $1 and subject $2: the meters with a balance and the meters of the plan. For a
--- subject, only the meters of the plan that have a cap per subject count.
+-- Returns the meters of tenant $1 and subject $2: the meters with a balance and the meters of the plan at the instant
+-- $3. For a subject, only the meters of the plan that have a cap per subject count.
 SELECT b.meter
 FROM balances b
 WHERE b.tenant_id = $1::text AND b.subject = $2::text
 UNION
 SELECT a.meter
-FROM tenants t
-JOIN plan_allowances a ON a.plan = t.plan
-    AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan)
-WHERE t.tenant_id = $1::text AND NOT a.gauge AND ($2::text = '' OR a.per_subject IS NOT NULL)
+FROM (SELECT coalesce(n.plan, t.plan) AS plan
+      FROM tenants t
+      LEFT JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at AND t.pending_at <= $3::timestamptz
+      -- citus: AND n.tenant_id = $1::text
+      WHERE t.tenant_id = $1::text) AS s
+JOIN plan_allowances a ON a.plan = s.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan)
+WHERE NOT a.gauge AND ($2::text = '' OR a.per_subject IS NOT NULL)
 ORDER BY 1;
 
 -- name: TenantExists
@@ -50,16 +53,20 @@ LIMIT $7::integer;
 
 -- name: BalancesBetween
 -- Returns at most $7 balances of tenant $1, from ($2 meter, $3 subject) up to ($4, $5). If $4 is '', there is no
--- upper end. It includes the balances of the plan's meters that have no row yet. $6: meter or '' for all. If $8 is
--- true, ($2, $3) is left out.
+-- upper end. It includes the balances without a row of the meters that the plan has at the instant $9. $6: meter or ''
+-- for all. If $8 is true, ($2, $3) is left out.
 SELECT k.meter, k.subject
 FROM (
     SELECT b.meter, b.subject FROM balances b WHERE b.tenant_id = $1::text AND (b.meter, b.subject) >= ($2::text, $3::text)
     UNION
     SELECT a.meter, ''
-    FROM tenants t
-    JOIN plan_allowances a ON a.plan = t.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan)
-    WHERE t.tenant_id = $1::text AND NOT a.gauge AND (a.meter, '') >= ($2::text, $3::text)
+    FROM (SELECT coalesce(n.plan, t.plan) AS plan
+          FROM tenants t
+          LEFT JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at AND t.pending_at <= $9::timestamptz
+          -- citus: AND n.tenant_id = $1::text
+          WHERE t.tenant_id = $1::text) AS s
+    JOIN plan_allowances a ON a.plan = s.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan)
+    WHERE NOT a.gauge AND (a.meter, '') >= ($2::text, $3::text)
 ) AS k
 WHERE ($4::text = '' OR (k.meter, k.subject) <= ($4::text, $5::text)) AND ($6::text = '' OR k.meter = $6::text)
   AND NOT ($8::boolean AND k.meter = $2::text AND k.subject = $3::text)
