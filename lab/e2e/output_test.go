@@ -193,6 +193,14 @@ func TestStop_OutputNotRead_EndsWell(t *testing.T) {
 		"scrape": func(t *testing.T, in *instance, _ chan string, _ string) { requestUnread(t, in.ops, "/metrics") },
 		"answer": func(t *testing.T, in *instance, _ chan string, _ string) {
 			requestUnread(t, in.api, "/v1/openapi.json")
+			const route, others = `quotasvc_http_requests_total{method="GET",route="/v1/openapi.json",status="200"}`, 20
+			testenv.Eventually(t, func() bool {
+				before := metricOf(in.metrics(t), route)
+				for range others {
+					in.do(t, http.StatusOK, "GET", "/v1/openapi.json", "", nil)
+				}
+				return metricOf(in.metrics(t), route) == before+others
+			}, "others get answers, but he who does not read gets none")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

