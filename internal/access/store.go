@@ -28,7 +28,7 @@ const (
 	// them after each change.
 	KeysMax = 20_000
 
-	// KeysPerTenant bounds the valid keys that the keys of one tenant may create.
+	// KeysPerTenant bounds the valid keys that the keys of one tenant have created.
 	KeysPerTenant = 500
 
 	// NameMax bounds the name of a key in characters.
