@@ -14,8 +14,8 @@ const (
 	// reserveShare says which part of all objects only keys without a tenant may create: a tenth.
 	reserveShare = 10
 
-	// clockSlack is far more than the time of an object and the time of its line differ. Both are times of PostgreSQL's
-	// clock, which somebody may set back in between.
+	// clockSlack is far more than the difference between the time of an object and the time of its line. Both are times
+	// of PostgreSQL's clock, which somebody may set back in between.
 	clockSlack = time.Hour
 )
 
