@@ -53,7 +53,8 @@ func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	case c.ConnectionsMax == 0:
 		return min(room, connectionsDefaultMax)
 	case c.ConnectionsMax > room:
-		log.Warn("QUOTASVC_CONNECTIONS_MAX leaves too few open files for operators, PostgreSQL and Redis: raise the limit of open files (ulimit -n)",
+		log.Warn("QUOTASVC_CONNECTIONS_MAX leaves too few open files for operators, PostgreSQL and Redis: "+
+			"raise the limit of open files (ulimit -n)",
 			"connections_max", c.ConnectionsMax, "open_files", limit, "fits", room)
 	}
 	return c.ConnectionsMax
@@ -83,7 +84,8 @@ func (c *serviceConfig) certificates(log *slog.Logger) (*transport.Certificates,
 	if c.TLSCertFile == "" {
 		return nil, nil //nolint:nilnil // without files there are no certificates
 	}
-	loaded, err := transport.LoadCertificates(transport.CertificateFiles{Cert: c.TLSCertFile, Key: c.TLSKeyFile, ClientCA: c.TLSClientCAFile}, log)
+	files := transport.CertificateFiles{Cert: c.TLSCertFile, Key: c.TLSKeyFile, ClientCA: c.TLSClientCAFile}
+	loaded, err := transport.LoadCertificates(files, log)
 	var check checker
 	check.require(err == nil, settingName("tls-cert-file"), "%v", err)
 	return loaded, check.err()
@@ -111,5 +113,8 @@ func (c *serviceConfig) addresses(api, ops, rls, pages net.Listener) addresses {
 // envoyPart returns Envoy's rate limit service as a part of the transport. most is the maximum number of its
 // connections.
 func envoyPart(s *envoyrls.Server, most int) *transport.Part {
-	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, KeyWithin: envoyKeyWithin, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
+	return &transport.Part{
+		Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, KeyWithin: envoyKeyWithin,
+		Serve: s.Serve, Drain: s.Drain, Stop: s.Stop,
+	}
 }

@@ -17,8 +17,8 @@ type logConfig struct {
 	Format string     `env:"QUOTASVC_LOG_FORMAT" default:"auto" enum:"auto,text,json" placeholder:"FORMAT" help:"text, json or auto. auto is text on a terminal and json elsewhere."`
 }
 
-// handler returns the handler of the log, and the queue through which its lines reach out. level can be changed while
-// the process runs.
+// handler returns the handler of the log, which writes to out. Its lines pass through its queue. level can be changed
+// while the process runs.
 func (c logConfig) handler(out *os.File, level *slog.LevelVar) *flood {
 	level.Set(c.Level)
 	options := &slog.HandlerOptions{Level: level}

@@ -217,7 +217,7 @@ func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) e
 	}
 	err = errors.Join(j.MakeAhead(ctx, conn, journal.MonthOf(now)), denial.Maintain(ctx, conn, now, log), j.BuildIndexes(ctx, conn))
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "55P03" {
-		return fmt.Errorf("%w\nAnother session uses these tables, such as a dump or a report. The other partitions were not left out. "+
+		return fmt.Errorf("%w\nAnother session uses these tables, such as a dump or a report. All other partitions were processed. "+
 			"Run `quotasvc migrate partitions` again when that session has ended", err)
 	}
 	return err

@@ -86,9 +86,10 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 	return err
 }
 
-// stop stops the listeners and then the parts, within DrainDelay and StopTimeout. A twelfth of StopTimeout is kept for
-// the parts, and another for the last lines of the log: a client that does not read its answer must not take the time
-// in which the parts write what they have in memory. Such a client is cut off, which is no error of the service.
+// stop stops the listeners and then the parts, within DrainDelay and StopTimeout. Answers may take ten twelfths of
+// StopTimeout. The parts have at least one twelfth, and the last lines of the log have one, but at most logFlush. So a
+// client that does not read its answer cannot take the time in which the parts write what they have in memory. Such a
+// client is cut off, which is no error of the service.
 func (c *serviceConfig) stop(ctx context.Context, conns *transport.Server, s *service, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.DrainDelay+c.StopTimeout*11/12)
 	defer cancel()

@@ -160,7 +160,8 @@ func (r *rotation) followRedis(before, now string) error {
 func (c *serviceConfig) warn(log *slog.Logger) {
 	c.warnPlainText(log)
 	if host, _, _ := net.SplitHostPort(c.Listen); c.PortalURL == "" && !isLoopback(host) {
-		log.Warn("links to a tenant's page begin with the Host header of the request that makes them: if a proxy passes on that of strangers, they get the link",
+		log.Warn("links to a tenant's page begin with the Host header of the request that creates the link: "+
+			"if a proxy passes on a forged Host header, the link and its secret lead to a host of the forger",
 			"remedy", "set "+settingName("portal-url"))
 	}
 }

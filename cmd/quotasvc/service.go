@@ -358,11 +358,16 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 		return nil, nil, err
 	}
 	s.strangers = access.NewStrangers(s.ids.Secret)
-	keys, err := access.NewDirectory(keyStore, string(cfg.AdminKey), access.Config{Log: s.log, Metrics: m.registry, Strangers: s.strangers})
+	keys, err := access.NewDirectory(keyStore, string(cfg.AdminKey), access.Config{
+		Log: s.log, Metrics: m.registry, Strangers: s.strangers,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	c := catalog.New(store, catalog.Config{Tenants: 2 * cfg.TenantsInMemory, OnReset: limiter.ForgetBucket, OnKeys: keys.Changed, OnHeard: keys.Heard, Log: s.log, Metrics: m.registry})
+	c := catalog.New(store, catalog.Config{
+		Tenants: 2 * cfg.TenantsInMemory, OnReset: limiter.ForgetBucket, OnKeys: keys.Changed, OnHeard: keys.Heard,
+		Log: s.log, Metrics: m.registry,
+	})
 	s.onStop("catalogue", c.Stop)
 	if err := c.Start(ctx); err != nil {
 		return nil, nil, err

@@ -22,7 +22,7 @@ var ofKubernetes = regexp.MustCompile(
 // variable is usually misspelt. Its value may be secret.
 func warnUnknown(program *kong.Application, log *slog.Logger) {
 	known := make(map[string]bool)
-	_ = kong.Visit(program, func(node kong.Visitable, next kong.Next) error { // it returns the errors of this function
+	_ = kong.Visit(program, func(node kong.Visitable, next kong.Next) error { // it cannot fail
 		if flag, ok := node.(*kong.Flag); ok {
 			for _, name := range flag.Envs {
 				known[name] = true

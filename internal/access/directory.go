@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,8 +30,8 @@ const (
 	// could cause reads without end.
 	rereadPause = 50 * time.Millisecond
 
-	// retryPauseMax is the longest pause after a failed read.
-	retryPauseMax = 2 * time.Second
+	// retryPauseMax is the longest pause after a failed read. It is far less than the second in which a key must end.
+	retryPauseMax = 250 * time.Millisecond
 
 	// defaultUnknownWait is the default of Config.UnknownWait. It is far longer than a read of the keys, which takes
 	// some milliseconds. It is also the Retry-After of the reason Undecided.
@@ -65,6 +66,11 @@ type Refusal struct {
 // Error returns the reason.
 func (r *Refusal) Error() string { return "not authenticated: " + r.Reason.label() }
 
+// Seconds returns RetryAfter for the header Retry-After: in whole seconds, rounded up, and at least 1.
+func (r *Refusal) Seconds() string {
+	return strconv.FormatInt(int64(max(1, (r.RetryAfter+time.Second-1)/time.Second)), 10)
+}
+
 // Config configures a Directory.
 type Config struct {
 	Log         *slog.Logger          // required
@@ -91,7 +97,7 @@ type Directory struct {
 	kick    chan struct{}            // capacity 1: a read of the keys is due
 	uses    map[string]*atomic.Int64 // by key id: the second of the latest use; kept when the keys are read again
 	noted   map[string]int64         // by key id: the latest use that is stored in PostgreSQL
-	ended   map[string]ending        // by key id: ends that a read which runs may not have seen
+	ended   map[string][]ending      // by key id: ends since the latest read began, which it may not have seen
 	failed  bool                     // the latest read of the keys failed
 	changes int                      // counts calls of Changed
 	seen    int                      // the value of changes when the newest successful read began
@@ -104,9 +110,12 @@ type Directory struct {
 // keys. It returns an error if bound.AdminKey refuses the bootstrap key.
 func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
 	d := &Directory{
-		store: store, log: cfg.Log, every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait), kick: make(chan struct{}, 1), strangers: cfg.Strangers, uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
+		store: store, log: cfg.Log, strangers: cfg.Strangers,
+		every: cmp.Or(cfg.RereadEvery, defaultRereadEvery), wait: cmp.Or(cfg.UnknownWait, defaultUnknownWait),
+		kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
 		failures: metric.CounterVec(cfg.Metrics, "quotasvc_auth_failures_total",
-			"Requests without a valid key, by reason: missing, unknown, too_many (invented keys, links or cookies from one address) and undecided (PostgreSQL did not answer).",
+			"Requests without a valid key, by reason: missing, unknown, too_many (invented keys, links or cookies "+
+				"from one address) and undecided (PostgreSQL did not answer).",
 			"reason"),
 	}
 	if d.strangers == nil {
@@ -130,7 +139,8 @@ func (d *Directory) SetBootstrap(secret string) error {
 	if !bound.AdminKey(secret) {
 		return errors.New("the admin key " + bound.MustBeAdminKey)
 	}
-	d.bootstrap.Store(&known{Key: Key{ID: auditlog.Bootstrap, Name: auditlog.Bootstrap, Scopes: Admin}, hash: hashOf(secret)})
+	k := Key{ID: auditlog.Bootstrap, Name: auditlog.Bootstrap, Scopes: Admin}
+	d.bootstrap.Store(&known{Key: k, hash: hashOf(secret)})
 	return nil
 }
 
@@ -207,7 +217,9 @@ func (d *Directory) Revoke(ctx context.Context, id string, may func(*Key) error)
 
 // Rotate gives a key a new secret. On this instance, the earlier secrets end at once if there is no overlap: see
 // Store.Rotate.
-func (d *Directory) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
+func (d *Directory) Rotate(
+	ctx context.Context, id string, overlap time.Duration, may func(*Key) error,
+) (k Key, secret string, err error) {
 	if k, secret, err = d.store.Rotate(ctx, id, overlap, may); err != nil {
 		return k, secret, err
 	}
@@ -237,7 +249,9 @@ func bearer(authorization string) string {
 // Authenticate returns the key whose secret is in an Authorization header. If there is no secret, it returns the key
 // that As put into ctx. It fails with a *Refusal. The function `from` returns the caller's address, and is called
 // only if the secret is not in memory. The returned key is shared and must not be changed.
-func (d *Directory) Authenticate(ctx context.Context, authorization string, from func() netip.Addr, now time.Time) (*Key, error) {
+func (d *Directory) Authenticate(
+	ctx context.Context, authorization string, from func() netip.Addr, now time.Time,
+) (*Key, error) {
 	secret := bearer(authorization)
 	if secret == "" {
 		if k := made(ctx); k != nil {
@@ -253,7 +267,9 @@ func (d *Directory) Authenticate(ctx context.Context, authorization string, from
 }
 
 // search continues Authenticate for a secret that is not in memory.
-func (d *Directory) search(ctx context.Context, secret string, sum *hash, address netip.Addr, now time.Time) (*Key, error) {
+func (d *Directory) search(
+	ctx context.Context, secret string, sum *hash, address netip.Addr, now time.Time,
+) (*Key, error) {
 	if wait := d.strangers.guesses.wait(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
 	}
@@ -265,7 +281,7 @@ func (d *Directory) search(ctx context.Context, secret string, sum *hash, addres
 			return &k.Key, nil
 		}
 	}
-	if wait := d.strangers.guesses.take(address, now); wait > 0 {
+	if _, wait := d.strangers.guesses.take(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
 	}
 	return nil, d.refuse(Unknown, 0)

@@ -23,9 +23,10 @@
 //  1. A secret is neither stored nor logged, and no error contains it.
 //  2. Secrets are looked up by their hash, and hashes are compared in constant time. So the time until the answer
 //     reveals nothing about a secret.
-//  3. A revoked key is refused at once by the instance that revokes it, and on every instance within a second, and so
-//     is a rotated secret after its overlap. The change is announced by its transaction, like changes of the
-//     catalogue. While PostgreSQL is away, no key can be revoked, and the directory does not change.
+//  3. The instance that revokes a key refuses it at once, and all other instances refuse it within a second. The same
+//     is true of the earlier secrets of a rotated key, from the end of their overlap on. The transaction of a change
+//     announces the change, as in the catalogue. While PostgreSQL is away, no key can be revoked, and the directory
+//     does not change.
 //  4. A new key works at once on every instance. If a secret has the right form but is not in memory, the request
 //     waits until the keys are read again.
 //  5. An address may show 20 invented secrets, links and cookies a second (Strangers). A right secret that is in

@@ -32,55 +32,63 @@ type guesses struct {
 	searched time.Time // when addresses were last searched and forgotten
 }
 
-// take counts a wrong secret that came from an address at the time `now`. If the secret is within the limit, it
-// returns zero. Otherwise it returns how long the address must wait.
-func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
-	network := networkOf(from)
+// take counts a wrong secret that came from an address at the time `now`. If the secret is within the limit, the wait
+// is zero. Otherwise it is how long the address must wait. The prefix is the one whose limit applies to the address.
+func (g *guesses) take(from netip.Addr, now time.Time) (limited netip.Prefix, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	limited = g.limitOf(from, now)
+	full, wait := g.next(limited, now)
+	if wait > 0 {
+		return limited, wait
+	}
 	if g.full == nil {
 		g.full = map[netip.Prefix]time.Time{}
 	}
-	full, seen := g.full[network]
-	if !seen && len(g.full) >= addressesMax {
-		if now.Sub(g.searched) >= forgetEvery {
-			g.forget(now)
-		}
-		if len(g.full) >= addressesMax {
-			network = netip.Prefix{}
-			full = g.full[network]
-		}
-	}
-	if full.Before(now) {
-		full = now
-	}
-	full = full.Add(guessEvery)
-	if wait := full.Sub(now) - time.Second; wait > 0 {
-		return wait
-	}
-	g.full[network] = full
-	return 0
+	g.full[limited] = full
+	return limited, 0
 }
 
-// giveBack takes back a take of an address whose secret was right.
-func (g *guesses) giveBack(from netip.Addr) {
+// giveBack undoes a take that returned this prefix, because the secret was right.
+func (g *guesses) giveBack(limited netip.Prefix) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	network := networkOf(from)
-	if full, seen := g.full[network]; seen {
-		g.full[network] = full.Add(-guessEvery)
+	if full, seen := g.full[limited]; seen {
+		g.full[limited] = full.Add(-guessEvery)
 	}
 }
 
-// wait returns how long the address must wait before it may send another wrong secret, or zero.
+// wait returns how long the address must wait before it may send another wrong secret, or zero. It is zero for an
+// address that shares its limit: wrong secrets of others must not keep a right one from being looked up.
 func (g *guesses) wait(from netip.Addr, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	full := g.full[networkOf(from)]
-	if full.Before(now) {
-		return 0
+	_, wait := g.next(networkOf(from), now)
+	return wait
+}
+
+// limitOf returns the prefix whose limit applies to an address.
+func (g *guesses) limitOf(from netip.Addr, now time.Time) netip.Prefix {
+	network := networkOf(from)
+	if _, seen := g.full[network]; seen || len(g.full) < addressesMax {
+		return network
 	}
-	return max(0, full.Add(guessEvery).Sub(now)-time.Second)
+	if now.Sub(g.searched) >= forgetEvery {
+		g.forget(now)
+	}
+	if len(g.full) < addressesMax {
+		return network
+	}
+	return netip.Prefix{}
+}
+
+// next returns the value of `full` after a further wrong secret under a limit, and how long this secret must wait.
+func (g *guesses) next(limited netip.Prefix, now time.Time) (full time.Time, wait time.Duration) {
+	if full = g.full[limited]; full.Before(now) {
+		full = now
+	}
+	full = full.Add(guessEvery)
+	return full, max(0, full.Sub(now)-time.Second)
 }
 
 // forget removes the addresses that may again send guessesPerSecond at once.

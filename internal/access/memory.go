@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -60,10 +61,7 @@ func (d *Directory) publish(list []*known, r reading) {
 			}
 		}
 		k.used = uses[k.ID]
-		if e, ok := d.ended[k.ID]; ok {
-			k = e.apply(k)
-		}
-		all[k.hash] = k
+		all[k.hash] = shorten(k, d.ended[k.ID])
 	}
 	d.uses, d.seen = uses, r.changes
 	if r.began.After(d.right) {
@@ -72,19 +70,27 @@ func (d *Directory) publish(list []*known, r reading) {
 	d.stored.Store(&all)
 }
 
-// ending says when the secrets of a key end, except for one.
+// ending says when the secrets of a key end, except for the new one.
 type ending struct {
 	at     time.Time
 	except hash
 }
 
-// apply returns k, or a copy that ends earlier.
-func (e ending) apply(k *known) *known {
-	if k.hash == e.except || earlier(k.ends, e.at).Equal(k.ends) {
+// shorten returns k, or a copy that ends earlier because of endings of its key, the oldest first. An ending does not
+// apply to the secret that came with it, nor to later secrets.
+func shorten(k *known, endings []ending) *known {
+	ends := k.ends
+	for _, e := range slices.Backward(endings) {
+		if k.hash == e.except {
+			break
+		}
+		ends = earlier(ends, e.at)
+	}
+	if ends.Equal(k.ends) {
 		return k
 	}
 	shorter := *k
-	shorter.ends = e.at
+	shorter.ends = ends
 	return &shorter
 }
 
@@ -94,13 +100,13 @@ func (d *Directory) end(id string, e ending) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ended == nil {
-		d.ended = map[string]ending{}
+		d.ended = map[string][]ending{}
 	}
-	d.ended[id] = e
+	d.ended[id] = append(d.ended[id], e)
 	all := maps.Clone(*d.stored.Load())
 	for sum, k := range all {
 		if k.ID == id {
-			all[sum] = e.apply(k)
+			all[sum] = shorten(k, []ending{e})
 		}
 	}
 	d.stored.Store(&all)

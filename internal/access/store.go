@@ -62,7 +62,8 @@ func Members() []body.Member[New] {
 	return []body.Member[New]{
 		body.Required("name", func(d *body.Document, n *New) { n.Name = d.Characters(1, NameMax) }),
 		body.Required("scopes", func(d *body.Document, n *New) {
-			body.ReadList(d, &n.Scopes, 1, len(ScopeNames()), func(d *body.Document, s *string) { *s = d.Word(ScopeNames()...) })
+			names := ScopeNames()
+			body.ReadList(d, &n.Scopes, 1, len(names), func(d *body.Document, s *string) { *s = d.Word(names...) })
 		}),
 		body.Optional("tenant", func(d *body.Document, n *New) { n.Tenant = d.Name() }),
 		body.Optional("expires_at", func(d *body.Document, n *New) { n.ExpiresAt = d.Instant() }),
@@ -101,8 +102,8 @@ func (n *New) check() (Scope, error) {
 }
 
 // Create creates a key and its secret. No other method returns this secret again. The tenant need not exist yet.
-// Create fails with errcode.InvalidArgument, with errcode.Conflict if there are already KeysMax valid keys, or with errcode.TooMany if the
-// caller's tenant has its share.
+// Create fails with errcode.InvalidArgument, with errcode.Conflict if there are already KeysMax valid keys, or with
+// errcode.TooMany if the keys of the caller's tenant have created as many as they may.
 func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err error) {
 	scopes, err := n.check()
 	if err != nil {
@@ -110,14 +111,18 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 	}
 	n.ExpiresAt = period.Micros(n.ExpiresAt)
 	secret = newSecret()
-	k = Key{ID: newID(), Name: n.Name, Scopes: scopes, Tenant: n.Tenant, Prefix: shown(secret), ExpiresAt: n.ExpiresAt, Status: StatusActive}
+	k = Key{
+		ID: newID(), Name: n.Name, Scopes: scopes, Tenant: n.Tenant, Prefix: shown(secret), ExpiresAt: n.ExpiresAt,
+		Status: StatusActive,
+	}
 	err = s.db.Write(ctx, "create key", func(ctx context.Context, tx *pgstore.Transaction) error {
 		var count int
 		if err := tx.QueryRow(ctx, s.queries["CountKeys"]).Scan(&count); err != nil {
 			return fmt.Errorf("count keys: %w", err)
 		}
 		if count >= KeysMax {
-			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("%d keys are in force, at most %d are allowed; revoke some", count, KeysMax)}
+			return errcode.Errorf(errcode.Conflict, "",
+				"%d keys are in force, at most %d are allowed; revoke some", count, KeysMax)
 		}
 		share := auditlog.Share{Kind: "key", Most: KeysPerTenant, Whole: KeysMax}
 		err := share.Check(ctx, tx, count, func(tenant string) ([]auditlog.Made, error) {
@@ -127,8 +132,9 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 		if err != nil {
 			return err
 		}
-		err = tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, period.OrNil(k.ExpiresAt)).
-			Scan(&k.CreatedAt)
+		expires := period.OrNil(k.ExpiresAt)
+		row := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, expires)
+		err = row.Scan(&k.CreatedAt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errcode.Invalid(body.Fault{Field: "expires_at", Message: "must be in the future"})
 		}
@@ -147,14 +153,16 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 // Rotate gives a key a new secret. The earlier secrets stay valid for the given overlap. Rotate fails with
 // errcode.NotFound, or with errcode.Conflict if the key is expired or revoked. Directory.Rotate also ends the earlier
 // secrets in memory.
-func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
+func (s *Store) Rotate(
+	ctx context.Context, id string, overlap time.Duration, may func(*Key) error,
+) (k Key, secret string, err error) {
 	secret = newSecret()
 	err = s.db.Write(ctx, "rotate key", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if k, err = s.lock(ctx, tx, id, may); err != nil {
 			return err
 		}
 		if k.Status != StatusActive {
-			return &errcode.Error{Code: errcode.Conflict, Detail: fmt.Sprintf("the key is %s; create a new one", k.Status)}
+			return errcode.Errorf(errcode.Conflict, "", "the key is %s; create a new one", k.Status)
 		}
 		before := k
 		if _, err := tx.Exec(ctx, s.queries["EndSecrets"], id, overlap.Seconds()); err != nil {
@@ -244,9 +252,11 @@ func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...
 			scopes                 []string
 			expires, revoked, used *time.Time
 		)
-		err := row.Scan(&k.ID, &k.Name, &scopes, &k.Tenant, &k.Prefix, &k.CreatedAt, &expires, &revoked, &used, &k.Status)
+		err := row.Scan(&k.ID, &k.Name, &scopes, &k.Tenant, &k.Prefix, &k.CreatedAt, &expires, &revoked, &used,
+			&k.Status)
 		k.Scopes, _ = ParseScopes(scopes)
-		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt = k.CreatedAt.UTC(), period.OrZero(expires), period.OrZero(revoked), period.OrZero(used)
+		k.CreatedAt, k.ExpiresAt = k.CreatedAt.UTC(), period.OrZero(expires)
+		k.RevokedAt, k.LastUsedAt = period.OrZero(revoked), period.OrZero(used)
 		return k, err
 	})
 	if err != nil {
@@ -293,7 +303,8 @@ func earlier(a, b time.Time) time.Time {
 
 // noteUse stores, for each of these keys, the time of its latest use.
 func (s *Store) noteUse(ctx context.Context, ids []string, at []time.Time) error {
-	return s.db.In(pgstore.Memory, "").Write(ctx, "note the use of keys", func(ctx context.Context, tx *pgstore.Transaction) error {
+	db := s.db.In(pgstore.Memory, "")
+	return db.Write(ctx, "note the use of keys", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if _, err := tx.Exec(ctx, s.queries["NoteUse"], ids, at); err != nil {
 			return fmt.Errorf("note use: %w", err)
 		}
@@ -312,7 +323,10 @@ type shownKey struct {
 }
 
 func (k *Key) shown() json.RawMessage {
-	out := shownKey{Name: k.Name, Scopes: k.Scopes.Names(), Tenant: k.Tenant, Prefix: k.Prefix, ExpiresAt: period.OrNil(k.ExpiresAt), Status: k.Status}
+	out := shownKey{
+		Name: k.Name, Scopes: k.Scopes.Names(), Tenant: k.Tenant, Prefix: k.Prefix,
+		ExpiresAt: period.OrNil(k.ExpiresAt), Status: k.Status,
+	}
 	text, err := json.Marshal(out)
 	if err != nil {
 		panic(fmt.Sprintf("access: a key that cannot be encoded: %v", err)) // it has only texts and a time
@@ -322,7 +336,8 @@ func (k *Key) shown() json.RawMessage {
 
 // record announces a change of a key and inserts its line into the audit log.
 func (k *Key) record(ctx context.Context, tx *pgstore.Transaction, action string, before, after *Key) error {
-	l := auditlog.Line{Actor: auditlog.From(ctx), Action: action, Object: auditlog.Object{Kind: "key", ID: k.ID, Tenant: k.Tenant}}
+	object := auditlog.Object{Kind: "key", ID: k.ID, Tenant: k.Tenant}
+	l := auditlog.Line{Actor: auditlog.From(ctx), Action: action, Object: object}
 	if before != nil {
 		l.Before = before.shown()
 	}

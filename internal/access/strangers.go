@@ -66,18 +66,21 @@ func (s *Strangers) tag(use string, random []byte) []byte {
 // error `none` means that it does not exist. If it did not exist less than a second ago, LookUp does not look again.
 //
 // Whatever does not exist counts for the address. Beyond the limit, LookUp fails with a *Refusal, and looks up only
-// what has the tag of this installation (made). What exists never counts.
+// what has the tag of this installation (made). What exists never counts. What has no tag also counts if its look-up
+// fails: a stranger who makes look-ups fail, by too many of them or by hanging up, gains no further ones.
 func (s *Strangers) LookUp(from netip.Addr, shown string, made bool, none error, look func() error) error {
 	now, sum := time.Now(), hashOf(shown)
+	var limited netip.Prefix
+	var wait time.Duration
 	if !made {
-		if wait := s.guesses.take(from, now); wait > 0 {
+		if limited, wait = s.guesses.take(from, now); wait > 0 {
 			return s.refuse(TooMany, wait)
 		}
 	}
 	if at, ok := s.misses.Peek(sum); !ok || now.Sub(at) >= missFor {
 		err := look()
 		if err == nil && !made {
-			s.guesses.giveBack(from)
+			s.guesses.giveBack(limited)
 		}
 		if !errors.Is(err, none) {
 			return err
@@ -85,7 +88,7 @@ func (s *Strangers) LookUp(from netip.Addr, shown string, made bool, none error,
 		s.misses.Put(sum, time.Now())
 	}
 	if made {
-		if wait := s.guesses.take(from, now); wait > 0 {
+		if _, wait = s.guesses.take(from, now); wait > 0 {
 			return s.refuse(TooMany, wait)
 		}
 	}

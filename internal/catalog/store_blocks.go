@@ -29,8 +29,8 @@ const (
 )
 
 // PutBlock creates or replaces a block. It returns the stored block and whether it is new. It refuses a block that
-// has expired. If maxBlocks blocks are in force, it refuses a new block with errcode.Conflict. If the caller's tenant has
-// its share of them, it refuses with errcode.TooMany.
+// has expired. If maxBlocks blocks are in force, it refuses a new block with errcode.Conflict. If keys of the caller's
+// tenant have created as many as they may, it refuses a new block with errcode.TooMany.
 func (s *Store) PutBlock(ctx context.Context, b block.Block) (stored block.Block, created bool, err error) {
 	if err := validate(&b); err != nil {
 		return block.Block{}, false, err
@@ -135,7 +135,8 @@ func (tx *txn) oneBlock(ctx context.Context, key *block.Block) (block.Block, err
 	}
 	items, err := tx.blocks(ctx, "SelectBlock", key.Kind, tenant, key.Value)
 	if err == nil && len(items) > 1 {
-		return block.Block{}, errcode.Errorf(errcode.InvalidArgument, "tenant", "is required: several tenants have a blocked subject of this name")
+		return block.Block{}, errcode.Errorf(errcode.InvalidArgument, "tenant",
+			"is required: several tenants have a blocked subject of this name")
 	}
 	return one(items, err, errcode.Errorf(errcode.NotFound, "", "no block of %s %.128q exists", key.Kind, key.Value))
 }
@@ -175,7 +176,8 @@ func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block)
 			return block.Block{}, wrap("count blocks", err)
 		}
 		if n >= maxBlocks {
-			return block.Block{}, errcode.Errorf(errcode.Conflict, "", "%d blocks are in force, at most %d are allowed; block prefixes instead of single addresses",
+			return block.Block{}, errcode.Errorf(errcode.Conflict, "",
+				"%d blocks are in force, at most %d are allowed; block prefixes instead of single addresses",
 				n, maxBlocks)
 		}
 		share := auditlog.Share{Kind: kindBlock, Most: blocksPerTenant, Whole: maxBlocks}
@@ -190,12 +192,15 @@ func (tx *txn) putBlock(ctx context.Context, before *block.Block, b block.Block)
 			return block.Block{}, err
 		}
 	}
-	err = tx.queryRow(ctx, "UpsertBlock", b.Kind, b.Tenant, b.Value, b.Action, period.OrNil(b.ExpiresAt), b.Reason, now).
-		Scan(&b.CreatedAt, &b.UpdatedAt)
+	expires := period.OrNil(b.ExpiresAt)
+	row := tx.queryRow(ctx, "UpsertBlock", b.Kind, b.Tenant, b.Value, b.Action, expires, b.Reason, now)
+	err = row.Scan(&b.CreatedAt, &b.UpdatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return block.Block{}, errcode.Errorf(errcode.InvalidArgument, "expires_at", "must be in the future")
 	}
 	b.CreatedAt, b.UpdatedAt = b.CreatedAt.UTC(), b.UpdatedAt.UTC()
-	tx.changed(ctx, kindBlock, b.ID(), change{action: "put", tenant: b.Of(), before: orNil(before), after: &b, reason: b.Reason})
+	tx.changed(ctx, kindBlock, b.ID(), change{
+		action: "put", tenant: b.Of(), before: orNil(before), after: &b, reason: b.Reason,
+	})
 	return b, wrap("store block "+b.ID(), err)
 }

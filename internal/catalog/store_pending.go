@@ -166,10 +166,7 @@ func (tx *txn) waitsUntil(ctx context.Context, before *Tenant, when *timing) (ti
 // latestEnd returns the latest end among the periods of the allowances that are open at the instant now: the stored
 // periods, and where there are none those of the schedule.
 func (tx *txn) latestEnd(
-	ctx context.Context,
-	t *Tenant,
-	waits []*Allowance,
-	now time.Time,
+	ctx context.Context, t *Tenant, waits []*Allowance, now time.Time,
 ) (latest time.Time, err error) {
 	ends := map[string]time.Time{}
 	var meter string
@@ -328,12 +325,8 @@ func (tx *txn) replay(ctx context.Context, tenant string, p *TenantPatch) (chang
 	case err != nil:
 		return change, false, wrap("look up the key of a change", err)
 	case string(stored) != string(mark):
-		return change, false, errcode.Errorf(
-			errcode.IdempotencyKeyReused,
-			"Idempotency-Key",
-			"was used for another change of the tenant %q",
-			tenant,
-		)
+		return change, false, errcode.Errorf(errcode.IdempotencyKeyReused, "Idempotency-Key",
+			"was used for another change of the tenant %q", tenant)
 	}
 	return TenantChange{
 		Before: answer.Before.tenant(), After: answer.After.tenant(),

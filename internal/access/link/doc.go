@@ -11,8 +11,8 @@
 //  1. A secret is shown only once, in the URL. PostgreSQL has only its SHA-256.
 //  2. A link ends at the end of its lifetime. It also ends when all links of its tenant are ended, and when the key
 //     that created it is revoked or expires.
-//  3. The keys of a tenant create at most PerTenant links, and a further one is refused. If others create a link for a
-//     tenant that has PerTenant links, the oldest link ends.
+//  3. The keys of a tenant have created at most PerTenant links, and a further one is refused. Others have created at
+//     most PerTenant links for the tenant, and a further one ends the oldest of theirs. Ended links do not count.
 //  4. The audit log records when a link is created and when all links of a tenant are ended. The lines do not contain
 //     the secret.
 //

@@ -17,7 +17,8 @@ const (
 	// time.
 	ExpiresDefault = time.Hour
 
-	// PerTenant bounds the links of a tenant that keys of the tenant have created, and those that others have created. It is enough for all visits in a busy hour.
+	// PerTenant bounds the links to a tenant's pages that keys of the tenant have created, and also those that others
+	// have created. It is enough for all visits in a busy hour.
 	PerTenant = 200
 
 	// ReturnURLMax bounds a return URL in bytes.
@@ -77,10 +78,15 @@ func checkURL(text string) string {
 	switch {
 	case len(text) > ReturnURLMax:
 		return fmt.Sprintf("must have at most %d bytes", ReturnURLMax)
-	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "", u.User != nil, u.Opaque != "", strings.ContainsAny(text, " \t\r\n"):
+	case err != nil, !isWeb(u), u.Opaque != "", strings.ContainsAny(text, " \t\r\n"):
 		return "must be an absolute URL with http or https and a host, without user and password"
 	}
 	return ""
+}
+
+// isWeb reports whether u has the scheme http or https and a host, and no user.
+func isWeb(u *url.URL) bool {
+	return (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil
 }
 
 // path returns the path of a link. It contains the id and the secret.
@@ -89,7 +95,7 @@ func path(id, secret string) string { return Prefix + id + "/open/" + secret }
 // CheckBase returns the fault of a scheme and host for links, or "" if there is no fault.
 func CheckBase(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || !isWeb(u) || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
 		return "must be http:// or https:// and a host, without a path"
 	}
 	return ""

@@ -143,6 +143,66 @@ func TestLink_OneMoreThanPerTenant_EndsTheOldest(t *testing.T) {
 	}
 }
 
+// fill adds n links to the pages of the tenant acme, as created by the key. Their ids begin with the prefix.
+func fill(t *testing.T, pool *pgxpool.Pool, prefix, key string, n int) {
+	t.Helper()
+	testenv.Exec(t, pool, `INSERT INTO portal_sessions (session_id, secret_hash, tenant_id, key_id, expires_at)
+		SELECT $1 || n, sha256('x'), 'acme', $2, clock_timestamp() + interval '1 hour'
+		FROM generate_series(1, $3) n`, prefix, key, n)
+	testenv.Exec(t, pool, `INSERT INTO audit (actor_key, actor_name, action, object_kind, object_id, tenant_id, after)
+		SELECT $2, 'n', 'portal_session.create', 'portal_session', $1 || n, 'acme', '{}'
+		FROM generate_series(1, $3) n`, prefix, key, n)
+}
+
+// as returns a context in which a key that is bound to the tenant acme acts.
+func as(t *testing.T, key string) context.Context {
+	t.Helper()
+	return auditlog.With(t.Context(), &auditlog.Actor{KeyID: key, Name: "n", Tenant: "acme"})
+}
+
+func TestLink_OfTheTenantsOwnKeys_EndsNoOther(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	testenv.Exec(t, pool, "INSERT INTO keys (key_id, name, scopes, tenant_id) VALUES ('own', 'n', '{admin}', 'acme')")
+	testenv.Exec(t, pool, "INSERT INTO keys (key_id, name, scopes) VALUES ('free', 'n', '{admin}')")
+	id, secret := s.make(t, "acme")
+	fill(t, pool, "others", "free", PerTenant-2)
+	fill(t, pool, "own", "own", PerTenant-1)
+	_, err := s.Create(as(t, "own"), New{Tenant: "acme", Base: "https://q.example"})
+	require.NoError(t, err, "links of others do not count")
+	_, err = s.Create(as(t, "own"), New{Tenant: "acme", Base: "https://q.example"})
+	require.Equal(t, errcode.TooMany, errcode.Of(err), "%v", err)
+	s.make(t, "acme")
+	testenv.Must(t).Get(s.Open(t.Context(), home, id, secret))
+	s.make(t, "acme")
+	_, err = s.Open(t.Context(), home, id, secret)
+	require.ErrorIs(t, err, ErrNone, "the oldest of the others")
+	var own int
+	row := pool.QueryRow(t.Context(), "SELECT count(*) FROM portal_sessions WHERE key_id = 'own'")
+	require.NoError(t, row.Scan(&own))
+	assert.Equal(t, PerTenant, own, "links of the tenant's key")
+}
+
+func TestLink_OfAnEndedKey_DoesNotCount(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	testenv.Exec(t, pool, `INSERT INTO keys (key_id, name, scopes, tenant_id, revoked_at, expires_at) VALUES
+		('revoked', 'n', '{admin}', 'acme', clock_timestamp(), NULL),
+		('expired', 'n', '{admin}', 'acme', NULL, clock_timestamp()),
+		('other', 'n', '{admin}', '', clock_timestamp(), NULL),
+		('own', 'n', '{admin}', 'acme', NULL, NULL)`)
+	id, secret := s.make(t, "acme")
+	fill(t, pool, "revoked", "revoked", PerTenant)
+	fill(t, pool, "expired", "expired", PerTenant)
+	testenv.Must(t).Get(s.Create(as(t, "own"), New{Tenant: "acme", Base: "https://q.example"}))
+	fill(t, pool, "other", "other", PerTenant)
+	s.make(t, "acme")
+	testenv.Must(t).Get(s.Open(t.Context(), home, id, secret))
+	var rows int
+	require.NoError(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM portal_sessions").Scan(&rows))
+	assert.Equal(t, 3, rows, "links of ended keys stay")
+}
+
 func TestCreate_Faults(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)

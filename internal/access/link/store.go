@@ -23,11 +23,14 @@ import (
 )
 
 const (
-	// endedAtOnce bounds the ended links that are deleted when a link is created. It is larger than one, so that
-	// ended links cannot accumulate.
+	// endedAtOnce bounds the links of all tenants that are deleted because their time has ended, when a link is
+	// created. It is larger than one, so that ended links cannot accumulate.
 	endedAtOnce = 100
 
 	idPrefix = "p"
+
+	// kind is the kind of a link in the audit log.
+	kind = "portal_session"
 )
 
 //go:embed sql/*.sql
@@ -40,13 +43,13 @@ var ErrNone = errors.New("there is no such link")
 type Store struct {
 	db      *pgstore.Store
 	limit   *access.Strangers
-	exists  func(ctx context.Context, tenant string) error
+	exists  func(context.Context, string) error
 	queries map[string]string
 }
 
 // NewStore returns a store that uses the database of db. limit makes the secrets of links, and bounds look-ups of
 // links that do not exist. exists returns an error if a tenant does not exist.
-func NewStore(db *pgstore.Store, limit *access.Strangers, exists func(ctx context.Context, tenant string) error) *Store {
+func NewStore(db *pgstore.Store, limit *access.Strangers, exists func(context.Context, string) error) *Store {
 	return &Store{db: db, limit: limit, exists: exists, queries: namedsql.Must(namedsql.Plain, sqlFiles)}
 }
 
@@ -65,7 +68,10 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 	hash := sha256.Sum256(raw[:])
 	actor := auditlog.From(ctx)
 	err := s.db.Write(ctx, "make a link", func(ctx context.Context, tx *pgstore.Transaction) error {
-		share := auditlog.Share{Kind: "portal_session", Most: PerTenant}
+		if _, err := tx.Exec(ctx, s.queries["DeleteEnded"], endedAtOnce, n.Tenant); err != nil {
+			return fmt.Errorf("delete ended links: %w", err)
+		}
+		share := auditlog.Share{Kind: kind, Most: PerTenant}
 		err := share.Check(ctx, tx, 0, func(tenant string) ([]auditlog.Made, error) {
 			rows, _ := tx.Query(ctx, s.queries["LinksOfTenant"], tenant)
 			return pgx.CollectRows(rows, auditlog.ScanMade)
@@ -73,23 +79,21 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 		if err != nil {
 			return err
 		}
-		err = tx.QueryRow(ctx, s.queries["InsertLink"], id, hash[:], n.Tenant, actor.KeyID, n.ReturnURL, cmp.Or(n.ExpiresIn, ExpiresDefault).Seconds()).
-			Scan(&made.ExpiresAt)
-		if err != nil {
+		lifetime := cmp.Or(n.ExpiresIn, ExpiresDefault).Seconds()
+		row := tx.QueryRow(ctx, s.queries["InsertLink"], id, hash[:], n.Tenant, actor.KeyID, n.ReturnURL, lifetime)
+		if err := row.Scan(&made.ExpiresAt); err != nil {
 			return fmt.Errorf("insert link: %w", err)
 		}
 		made.ExpiresAt = made.ExpiresAt.UTC()
-		if _, err := tx.Exec(ctx, s.queries["DeleteEnded"], endedAtOnce); err != nil {
-			return fmt.Errorf("delete ended links: %w", err)
-		}
-		if actor.Tenant == "" { // keys of a tenant are refused instead, and so cannot end the links of others
+		if actor.Tenant == "" { // keys of a tenant are refused instead
 			if _, err := tx.Exec(ctx, s.queries["DeleteOldest"], n.Tenant, PerTenant); err != nil {
 				return fmt.Errorf("delete the oldest links: %w", err)
 			}
 		}
 		return auditlog.Record(ctx, tx, []auditlog.Line{{
-			Actor: actor, Action: "portal_session.create", Object: auditlog.Object{Kind: "portal_session", ID: id, Tenant: n.Tenant},
-			After: map[string]any{"expires_at": made.ExpiresAt, "return_url": n.ReturnURL},
+			Actor: actor, Action: kind + ".create",
+			Object: auditlog.Object{Kind: kind, ID: id, Tenant: n.Tenant},
+			After:  map[string]any{"expires_at": made.ExpiresAt, "return_url": n.ReturnURL},
 		}})
 	})
 	return made, err
@@ -157,7 +161,8 @@ func (s *Store) EndAll(ctx context.Context, tenant string) error {
 			return nil
 		}
 		return auditlog.Record(ctx, tx, []auditlog.Line{{
-			Actor: auditlog.From(ctx), Action: "portal_session.delete", Object: auditlog.Object{Kind: "portal_session", ID: tenant, Tenant: tenant},
+			Actor: auditlog.From(ctx), Action: kind + ".delete",
+			Object: auditlog.Object{Kind: kind, ID: tenant, Tenant: tenant},
 			Before: map[string]any{"links": tag.RowsAffected()},
 		}})
 	})

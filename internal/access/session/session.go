@@ -74,7 +74,8 @@ func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, err
 	}
 	sealed := aead.Seal(nil, nil, []byte(secret), []byte(keyID))
 	err = s.db.Write(ctx, "make a session", func(ctx context.Context, tx *pgstore.Transaction) error {
-		if err := tx.QueryRow(ctx, s.queries["InsertSession"], name, keyID, sealed, Lifetime.Seconds()).Scan(&made.ExpiresAt); err != nil {
+		row := tx.QueryRow(ctx, s.queries["InsertSession"], name, keyID, sealed, Lifetime.Seconds())
+		if err := row.Scan(&made.ExpiresAt); err != nil {
 			return fmt.Errorf("insert session: %w", err)
 		}
 		if _, err := tx.Exec(ctx, s.queries["DeleteEnded"], endedAtOnce); err != nil {
@@ -95,23 +96,21 @@ func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, err
 // Open returns the session with this id, which a visitor at an address shows. It fails with ErrNone, or with
 // *access.Refusal if too many links, cookies and keys that do not exist came from there.
 func (s *Store) Open(ctx context.Context, from netip.Addr, id string) (found *Session, err error) {
-	made := s.Made(id)
+	raw := ofID(id)
+	made := s.limit.Made(use, raw)
 	err = s.limit.LookUp(from, id, made, ErrNone, func() error {
-		found, err = s.find(ctx, id, made)
+		if raw == nil {
+			return ErrNone
+		}
+		found, err = s.find(ctx, id, raw, made)
 		return err
 	})
 	return found, err
 }
 
-// Made reports whether this installation made a session with this id. It does not say whether the session is open.
-func (s *Store) Made(id string) bool {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(id)
-	return err == nil && s.limit.Made(use, raw)
-}
-
 // find reads a session. What may be invented is looked up in the room of strangers.
-func (s *Store) find(ctx context.Context, id string, made bool) (*Session, error) {
-	name, aead, err := ofID(id)
+func (s *Store) find(ctx context.Context, id string, raw []byte, made bool) (*Session, error) {
+	name, aead, err := derive(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -144,9 +143,13 @@ func (s *Store) find(ctx context.Context, id string, made bool) (*Session, error
 
 // End ends a session. It returns no error if the session does not exist.
 func (s *Store) End(ctx context.Context, id string) error {
-	name, _, err := ofID(id)
+	raw := ofID(id)
+	if raw == nil {
+		return nil // a malformed id has no session
+	}
+	name, _, err := derive(raw)
 	if err != nil {
-		return nil //nolint:nilerr // a malformed id has no session
+		return err
 	}
 	return s.db.Write(ctx, "end a session", func(ctx context.Context, tx *pgstore.Transaction) error {
 		_, err := tx.Exec(ctx, s.queries["DeleteSession"], name)
@@ -173,13 +176,13 @@ func (s *Session) IsToken(given string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(want), []byte(given)) == 1
 }
 
-// ofID calls derive for the value of a cookie. It fails with ErrNone if the value is not an id.
-func ofID(id string) (name []byte, aead cipher.AEAD, err error) {
+// ofID decodes the value of a cookie. It returns nil if the value is not an id.
+func ofID(id string) []byte {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(id)
 	if err != nil || len(raw) != access.SecretBytes {
-		return nil, nil, ErrNone
+		return nil
 	}
-	return derive(raw)
+	return raw
 }
 
 // derive returns the name of the row that belongs to an id, and the cipher that encrypts the session's secret.

@@ -26,7 +26,7 @@ const (
 	TenantSuspended      Code = "tenant_suspended"
 	MeterNotInPlan       Code = "meter_not_in_plan"
 	Conflict             Code = "precondition_failed" // the state forbids the operation, e.g. the grant id exists
-	TooMany              Code = "too_many"            // the key's tenant has its share of what all tenants share
+	TooMany              Code = "too_many"            // the keys of the caller's tenant have created the maximum
 	TooManyGrants        Code = "too_many_grants"     // the balance has as many open grants as it can have
 	HoldNotActive        Code = "hold_not_active"
 	RefundExceedsDebit   Code = "refund_exceeds_debit"

@@ -36,7 +36,7 @@ type May func(*Webhook) error
 
 // Create creates a webhook and returns its secret. No other method returns this secret again. It fails with
 // errcode.InvalidArgument, with errcode.Conflict if there are already WebhooksMax webhooks, or with errcode.TooMany if
-// the caller's tenant has its share.
+// the keys of the caller's tenant have created as many as they may.
 func (s *Store) Create(ctx context.Context, c Change) (w Webhook, secret string, err error) {
 	if faults := c.check(s.guard); faults != nil {
 		return Webhook{}, "", errcode.Invalid(faults...)

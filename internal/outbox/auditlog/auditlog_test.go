@@ -3,11 +3,13 @@ package auditlog
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
@@ -48,4 +50,33 @@ func TestFrom_ActorOfTheContext_NobodyWithoutOne(t *testing.T) {
 	assert.Equal(t, &Actor{}, From(context.Background()))
 	actor := &Actor{KeyID: Command, Name: "quotasvc apply"}
 	assert.Same(t, actor, From(With(t.Context(), actor)))
+}
+
+// TestShare_OfATenantsCaller: what the caller and the stored keys of its tenant have created counts. A person who has
+// signed in to the console is such a caller, and is not a stored key.
+func TestShare_OfATenantsCaller(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	testenv.Exec(t, testenv.Pool(t, url),
+		"INSERT INTO keys (key_id, name, scopes, tenant_id) VALUES ('own', 'n', '{admin}', 'acme')")
+	tx, err := testenv.Pool(t, testenv.AsService(url)).Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, tx.Rollback(context.Background())) }()
+	made := []Made{{ID: "a", At: time.Now()}, {ID: "b", At: time.Now()}, {ID: "c", At: time.Now()}}
+	for i, by := range []string{"own", "oidc:ada", Bootstrap} {
+		object := Object{Kind: "webhook", ID: made[i].ID, Tenant: "acme"}
+		line := Line{Actor: &Actor{KeyID: by}, Action: "webhook.create", Object: object, After: 1}
+		require.NoError(t, Record(t.Context(), tx, []Line{line}))
+	}
+	for _, tc := range []struct {
+		caller string
+		own    int
+	}{{"oidc:ada", 2}, {"oidc:eve", 1}, {"own", 1}} {
+		ctx := With(t.Context(), &Actor{KeyID: tc.caller, Tenant: "acme"})
+		for most, want := range map[int]errcode.Code{tc.own: errcode.TooMany, tc.own + 1: ""} {
+			share := Share{Kind: "webhook", Most: most}
+			err := share.Check(ctx, tx, 0, func(string) ([]Made, error) { return made, nil })
+			assert.Equal(t, want, errcode.Of(err), "%s, at most %d: %v", tc.caller, most, err)
+		}
+	}
 }

@@ -11,25 +11,27 @@ import (
 )
 
 const (
-	// reserveShare is the part of all objects that only keys without a tenant may create: a tenth.
+	// reserveShare says which part of all objects only keys without a tenant may create: a tenth.
 	reserveShare = 10
 
-	// clockSlack is far more than the time of an object and the time of its line differ by, if clocks disagree.
+	// clockSlack is far more than the difference between the time of an object and the time of its line. Both are times
+	// of PostgreSQL's clock, which somebody may set back in between.
 	clockSlack = time.Hour
 )
 
-// Share bounds what the keys of one tenant may create, so that a tenant cannot use up what all tenants share. It
-// counts by who created an object, not by the tenant that the object is about.
+// Share bounds the objects of one kind that the keys of one tenant may create, so that a tenant cannot use up what all
+// tenants share. The creator of an object counts, not the tenant that the object is about. A person who has signed in
+// with rights for one tenant has the same share: the person's objects count together with those of the tenant's keys.
 type Share struct {
 	Kind  string // kind of the objects, as in Object
-	Most  int    // objects that exist and that keys of one tenant have created
-	Whole int    // objects of all tenants that may exist, of which a tenth is kept for other keys; 0: no bound
+	Most  int    // maximum number of existing objects that the keys of one tenant have created
+	Whole int    // maximum number of objects of all tenants, of which a tenth is for keys without a tenant; 0: no bound
 }
 
 // Made is an object that exists.
 type Made struct {
 	ID      string
-	Subject string // of the field `subject` in the line, if the id does not include it
+	Subject string // the field `subject` of the object in its line; empty: the id alone identifies the object
 	At      time.Time
 }
 
@@ -39,11 +41,12 @@ func ScanMade(row pgx.CollectableRow) (m Made, err error) {
 	return m, err
 }
 
-// Check fails with errcode.TooMany if the actor of ctx is a key of a tenant and may not create a further object. The
-// argument `all` counts the objects of all tenants. The function `about` returns the objects that exist and are about
-// a tenant. No others can be by the tenant's keys. Check locks the tenant's share until the end of the transaction.
+// Check fails with errcode.TooMany if the actor of ctx is bound to a tenant and may not create a further object. The
+// argument `all` is the number of objects of all tenants. The function `about` returns the existing objects about a
+// tenant; keys of the tenant can create only such objects. Check locks the tenant's share until the transaction ends.
 func (s Share) Check(ctx context.Context, tx pgx.Tx, all int, about func(tenant string) ([]Made, error)) error {
-	tenant := From(ctx).Tenant
+	actor := From(ctx)
+	tenant := actor.Tenant
 	if tenant == "" {
 		return nil
 	}
@@ -55,7 +58,7 @@ func (s Share) Check(ctx context.Context, tx pgx.Tx, all int, about func(tenant 
 		return fmt.Errorf("lock the share: %w", err)
 	}
 	exist, err := about(tenant)
-	if err != nil || len(exist) < s.Most { // the usual case needs no look into the audit log
+	if err != nil || len(exist) < s.Most { // usually the audit log need not be read
 		return err
 	}
 	ids, subjects, since := make([]string, len(exist)), make([]string, len(exist)), exist[0].At
@@ -66,7 +69,7 @@ func (s Share) Check(ctx context.Context, tx pgx.Tx, all int, about func(tenant 
 		}
 	}
 	var own int
-	row := tx.QueryRow(ctx, queries["CountCreated"], tenant, s.Kind, ids, subjects, since.Add(-clockSlack))
+	row := tx.QueryRow(ctx, queries["CountCreated"], tenant, s.Kind, ids, subjects, since.Add(-clockSlack), actor.KeyID)
 	if err := row.Scan(&own); err != nil {
 		return fmt.Errorf("count what the tenant's keys have created: %w", err)
 	}

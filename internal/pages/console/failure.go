@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/access"
@@ -19,8 +16,8 @@ type failure struct {
 	title  string // what failed
 	detail string // what was not done, and what the person can do now
 	fields []client.FieldError
-	id     string        // the request id, which is in the log
-	wait   time.Duration // > 0: when to try again, for the header Retry-After
+	id     string // the request id, which is in the log
+	wait   string // when to try again, for the header Retry-After; empty: no header
 	// unknown is true if it is not known whether something was changed.
 	unknown bool
 }
@@ -51,7 +48,7 @@ func explain(err error) *failure {
 	}
 	r, refused := errors.AsType[*access.Refusal](err)
 	if refused && r.Reason == access.TooMany {
-		return &failure{status: http.StatusTooManyRequests, title: "Too many sessions that do not exist", wait: r.RetryAfter, detail: "Nothing was changed. Wait a second and try again."}
+		return &failure{status: http.StatusTooManyRequests, title: "Too many sessions that do not exist", wait: r.Seconds(), detail: "Nothing was changed. Wait a second and try again."}
 	}
 	if refused && r.Reason != access.Unknown {
 		return &failure{status: http.StatusServiceUnavailable, title: "The key cannot be checked now", detail: "Nothing was changed. Try again in a moment."}
@@ -79,8 +76,8 @@ var titles = map[client.ProblemCode]string{
 	client.ProblemCodeIdempotencyKeyReused: "This form was sent before with other values",
 }
 
-// titleOf returns the title of an error page. If the API neither refused the request nor may have changed something, it
-// was read from the API, and the reading failed.
+// titleOf returns the title of an error page. An error whose code has no title is a refusal by the API, a change whose
+// outcome is unknown, or a failure to read from the API.
 func titleOf(e *client.Error) string {
 	refused := e.Problem != nil && e.Status < http.StatusInternalServerError
 	switch {
@@ -121,8 +118,8 @@ func (c *call) fail(err error) {
 	if f.status >= http.StatusInternalServerError {
 		c.console.cfg.Log.LogAttrs(c.ctx, slog.LevelWarn, "console page not shown", slog.String("error", err.Error()), slog.String("route", c.r.Pattern))
 	}
-	if f.wait > 0 {
-		c.w.Header().Set("Retry-After", seconds(f.wait))
+	if f.wait != "" {
+		c.w.Header().Set("Retry-After", f.wait)
 	}
 	content := failurePage(c, f)
 	if c.partial() {
@@ -134,9 +131,6 @@ func (c *call) fail(err error) {
 		http.Error(c.w, "The page could not be made. Nothing was changed.", c.status)
 	}
 }
-
-// seconds returns a wait in whole seconds, rounded up.
-func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(math.Ceil(d.Seconds())))) }
 
 // showNowhere returns the error for a path that has no page.
 func showNowhere(c *call) error {

@@ -164,7 +164,7 @@ func (c *call) keyOf(secret string) (*access.Key, error) {
 	r, refused := errors.AsType[*access.Refusal](err)
 	switch {
 	case refused && r.Reason == access.TooMany:
-		c.w.Header().Set("Retry-After", seconds(r.RetryAfter))
+		c.w.Header().Set("Retry-After", r.Seconds())
 		return nil, &failure{status: http.StatusTooManyRequests, detail: "Too many wrong keys came from this address. Wait a second and try again."}
 	case refused && r.Reason == access.Undecided:
 		return nil, &failure{status: http.StatusServiceUnavailable, detail: "PostgreSQL does not answer, so this key cannot be looked up. Try again in a moment."}

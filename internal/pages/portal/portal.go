@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -173,7 +171,7 @@ func (v *visit) fail(err error) {
 	switch e := client.AsError(err); {
 	case refused:
 		status, key = http.StatusTooManyRequests, "busy"
-		v.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(refusal.RetryAfter.Seconds())))))
+		v.w.Header().Set("Retry-After", refusal.Seconds())
 	case errors.Is(err, errEnded), errors.Is(err, link.ErrNone):
 		status, key = http.StatusGone, "ended"
 	case errors.Is(err, errNowhere), e != nil && (e.Status == http.StatusNotFound || e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden):

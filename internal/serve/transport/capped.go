@@ -21,10 +21,10 @@ import (
 // 4096 connections.
 const lastMax = 4096
 
-// keptShare is the part of a listener's connections that is kept for addresses from which a right key came: a tenth.
+// keptShare says which part of a listener's connections is kept for known addresses: a tenth.
 const keptShare = 10
 
-// knownMax bounds the addresses that are remembered because a right key came from them. They take 60 bytes each.
+// knownMax bounds the known addresses that are remembered. They take 60 bytes each.
 const knownMax = 10_000
 
 // metrics are the metrics of the connections of all listeners.
@@ -44,15 +44,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 }
 
-// capped is a listener that closes every connection beyond a maximum at once. The last tenth of the connections is for
-// addresses from which a right key came. Otherwise further connections would
-// wait in the kernel's queue, and a load balancer would wait instead of trying the next instance.
+// capped is a listener that closes every connection beyond a maximum at once. Otherwise such connections would wait in
+// the kernel's queue, and a load balancer would wait instead of trying the next instance. The last tenth of the
+// connections is for known addresses.
 type capped struct {
 	net.Listener
 
 	most    int64
 	count   atomic.Int64
-	known   *recent.Cache[netip.Addr, struct{}] // nil: nothing is kept
+	known   *recent.Cache[netip.Addr, struct{}] // nil: no connections are kept for known addresses
 	closing sync.Mutex
 	last    chan net.Conn // connections that were in the kernel's queue when the listener closed
 	open    prometheus.Gauge
@@ -61,7 +61,10 @@ type capped struct {
 
 func newCapped(l net.Listener, most int, m *metrics, name string, known *recent.Cache[netip.Addr, struct{}]) *capped {
 	m.most.WithLabelValues(name).Set(float64(most))
-	return &capped{Listener: l, most: int64(most), known: known, last: make(chan net.Conn, lastMax), open: m.open.WithLabelValues(name), refused: m.refused.WithLabelValues(name)}
+	return &capped{
+		Listener: l, most: int64(most), known: known, last: make(chan net.Conn, lastMax),
+		open: m.open.WithLabelValues(name), refused: m.refused.WithLabelValues(name),
+	}
 }
 
 // Accept implements net.Listener.
@@ -151,7 +154,7 @@ func (c *capped) ended() {
 }
 
 // tracked is a capped listener for servers without a ConnState hook. Its connections report when they are closed, and
-// their remote addresses have the visitor. A visitor that has shown no right key within `within` loses the connection.
+// their remote addresses have the visitor. A connection is closed if its visitor is not known after `within`.
 type tracked struct {
 	*capped
 

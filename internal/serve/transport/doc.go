@@ -6,6 +6,7 @@
 //   - API: the handler for clients, with its own listener.
 //   - ops: the handler for operators (package ops), with its own listener.
 //   - part: a server on a further listener: for the protocol of another package, or for the pages for browsers.
+//   - known address: an address from which a right key, an open session or an open link came.
 //   - drain: the time between the stop signal and the end of listening. In this time load balancers notice the stop.
 //
 // # Invariants
@@ -13,8 +14,8 @@
 //  1. A client that is slow or silent can keep a connection only for a bounded time.
 //  2. A shutdown loses no accepted request: first the listeners of the API and the parts close, then requests in
 //     progress finish. The listener for operators closes last.
-//  3. Clients cannot use up the connections for operators or the file descriptors of the service.
-//     The last tenth of the connections of a listener is for addresses from which a right key came.
+//  3. Clients cannot use up the connections for operators or the file descriptors of the service. Strangers cannot use
+//     up the connections of the API or of a part: the last tenth is for known addresses.
 //  4. If two programs could disagree about where a request ends, its connection is closed after the answer.
 //  5. If one listener fails, all other listeners are closed, because the service needs all of them.
 //

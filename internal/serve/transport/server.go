@@ -103,7 +103,7 @@ type Server struct {
 	api      *http.Server
 	ops      *http.Server
 	metrics  *metrics
-	known    *recent.Cache[netip.Addr, struct{}] // addresses from which a right key came
+	known    *recent.Cache[netip.Addr, struct{}] // the known addresses
 	listener net.Listener                        // listener of the API
 	parts    atomic.Pointer[[]besideAPI]         // nil: there are no parts
 	serving  errgroup.Group
@@ -173,7 +173,7 @@ func (s *Server) ServePart(p *Part, l net.Listener) {
 	s.serving.Go(func() error { return s.served(p.Serve(accepting), "serve "+p.Name) })
 }
 
-// visitor returns the visitor at a remote address. Once the visitor has shown a right key, its address is remembered.
+// visitor returns the visitor at a remote address. Once the visitor is known, its address is remembered.
 func (s *Server) visitor(at net.Addr) *proven.Addr {
 	if v, ok := at.(*proven.Addr); ok {
 		return v

@@ -35,8 +35,8 @@ const (
 	// keys, the snapshot of the catalogue, blocks, tenants and overrides.
 	MemoryConns = 5
 
-	// strangersWaiting is the largest number of waiting look-ups in the room Strangers. Two connections answer so many
-	// in less than a second while PostgreSQL takes 20 ms.
+	// strangersWaiting is the largest number of waiting look-ups in the room Strangers. Two connections answer this
+	// many in less than a second if a look-up takes 20 ms.
 	strangersWaiting = 64
 )
 
@@ -65,8 +65,9 @@ func newRoom(pool *pgxpool.Pool, most int32) *room {
 	return &room{pool: pool, all: make(chan struct{}, max(1, most)), callers: map[string]*caller{}}
 }
 
-// enter waits for a slot of the caller, for alone if it is not nil, and for a slot of the room. The caller must call
-// leave when its work has ended.
+// enter waits for three slots: one of the caller with this name, the slot `alone` unless it is nil, and one of the
+// room. The function `leave` releases them, and must be called once the work has ended. If too many calls wait, enter
+// fails with errRoomFull. If ctx ends first, it fails with the error of ctx.
 func (r *room) enter(ctx context.Context, name string, alone chan struct{}) (leave func(), err error) {
 	if r.waiting != nil {
 		select {
@@ -115,7 +116,7 @@ func (r *room) slotsOf(name string) chan struct{} {
 	return c.slots
 }
 
-// forget removes the slots of a caller that has no calls any more.
+// forget counts the end of a call, and removes the slots of a caller that has no calls any more.
 func (r *room) forget(name string) {
 	if name == "" {
 		return

@@ -11,15 +11,24 @@ RETURNING expires_at;
 SELECT session_id, '', created_at FROM portal_sessions WHERE tenant_id = $1 AND expires_at > clock_timestamp();
 
 -- name: DeleteEnded
--- Deletes at most $1 links that have ended. It skips links that another transaction has locked.
-DELETE FROM portal_sessions WHERE session_id IN (
+-- Deletes at most $1 links whose time has ended, and the links of tenant $2 whose key has ended. It skips links that
+-- another transaction has locked.
+WITH late AS (
     SELECT session_id FROM portal_sessions WHERE expires_at <= clock_timestamp() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
-);
+), orphaned AS (
+    SELECT l.session_id FROM portal_sessions l JOIN keys k USING (key_id)
+    WHERE l.tenant_id = $2 AND (k.revoked_at IS NOT NULL OR k.expires_at <= clock_timestamp())
+    FOR UPDATE OF l SKIP LOCKED
+)
+DELETE FROM portal_sessions WHERE session_id IN (SELECT session_id FROM late UNION SELECT session_id FROM orphaned);
 
 -- name: DeleteOldest
--- Deletes all links of tenant $1 except for the $2 newest. It skips links that another transaction has locked.
+-- Deletes all links of tenant $1 that others than its own keys have created, except for the $2 newest. It skips links
+-- that another transaction has locked.
 DELETE FROM portal_sessions WHERE session_id IN (
-    SELECT session_id FROM portal_sessions WHERE tenant_id = $1 ORDER BY created_at DESC, session_id OFFSET $2 FOR UPDATE SKIP LOCKED
+    SELECT l.session_id FROM portal_sessions l
+    WHERE l.tenant_id = $1 AND NOT EXISTS (SELECT FROM keys k WHERE k.key_id = l.key_id AND k.tenant_id = l.tenant_id)
+    ORDER BY l.created_at DESC, l.session_id OFFSET $2 FOR UPDATE OF l SKIP LOCKED
 );
 
 -- name: SelectLink

@@ -85,9 +85,10 @@ JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject =
 
 -- name: VerifyPastOverage
 -- Returns the overage since $4 of the balances ($1..$3) whose open period began at $5 with a change of the interval.
--- The columns are: the position of the balance, from 1; the overage since $4 that is older than the open period; what
--- was paid of it before that period; what was refunded of it before that period; what was refunded of it in that period,
--- if it had been forgiven. $6 is the seq of the entry that last forgave overage. A larger sum is returned as 2^63-1.
+-- The first column is the position of the balance, from 1. The second is the overage since $4 that is older than the
+-- open period. The third is what was paid of this overage before the open period, and the fourth what was refunded of it
+-- before. The fifth is what was refunded of it in the open period, if it had been forgiven. $6 is the seq of the entry
+-- that last forgave overage. A sum above 2^63-1 is returned as 2^63-1.
 SELECT k.position,
        least(coalesce((
            SELECT sum(e.amount) FROM entries e

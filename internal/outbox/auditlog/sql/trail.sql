@@ -23,12 +23,12 @@ ORDER BY at DESC, audit_id DESC
 LIMIT $8;
 
 -- name: LockShare
--- Lets transactions that create objects of one kind for keys of one tenant, both named by $1, run one after another.
+-- Lets transactions run one after another if keys of one tenant create objects of one kind in them. $1 names both.
 SELECT pg_advisory_xact_lock(hashtextextended('share ' || $1::text, 0));
 
 -- name: CountCreated
--- The number of objects of kind $2, with the ids $3 and the subjects $4, whose newest creation is by a key of tenant
--- $1. They are about this tenant, and none is older than $5.
+-- Counts those of the objects of kind $2 about tenant $1, with the ids $3 and the subjects $4, that the actor $6 or a
+-- stored key of the tenant has created. The newest creation of an object counts. No object is older than $5.
 SELECT count(*)
 FROM (
     SELECT DISTINCT ON (a.object_id, coalesce(a.after->>'subject', '')) a.actor_key
@@ -37,4 +37,4 @@ FROM (
     WHERE a.tenant_id = $1 AND a.tenant_id <> '' AND a.at >= $5 AND a.object_kind = $2 AND a.before IS NULL AND a.after IS NOT NULL
     ORDER BY a.object_id, coalesce(a.after->>'subject', ''), a.audit_id DESC
 ) AS newest
-WHERE actor_key IN (SELECT key_id FROM keys WHERE tenant_id = $1);
+WHERE actor_key = $6 OR actor_key IN (SELECT key_id FROM keys WHERE tenant_id = $1);

@@ -194,7 +194,7 @@ func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string
 		return nil, away(err)
 	}
 	if subject, _ := claims["sub"].(string); subject == "" || subject != checked.Subject {
-		return nil, away(errors.New("the token does not say whom it is about"))
+		return nil, away(errors.New("the token has no subject"))
 	}
 	if err := p.addUserInfo(ctx, d, token, checked.Subject, claims); err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2
 		return away(err)
 	}
 	if info.Subject != subject || more["sub"] != subject {
-		return away(errors.New("the answer about the user is about another one"))
+		return away(errors.New("the user endpoint returned another subject"))
 	}
 	merge(claims, more)
 	return nil

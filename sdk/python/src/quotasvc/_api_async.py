@@ -1892,8 +1892,9 @@ class AsyncApi:
         The link shows the tenant's units and use, read-only, until it ends. It can be opened, or shown inside another page.
         Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its
         time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant
-        has at most 200 links. A further link ends the oldest one. A key of that tenant is refused instead with 409 `too_many`, if
-        keys of the tenant have created 200.
+        has at most 200 links that its own keys have created, and 200 that others have created. Of the others' links, a further
+        one ends the oldest. A further one by a key of the tenant is refused with 409 `too_many`. Links that have ended do not
+        count.
 
         Scope: admin.
         """
