@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,7 +39,13 @@ type rateLimited struct {
 
 func newRateLimited(t testing.TB, transport credentials.TransportCredentials, env ...string) *rateLimited {
 	t.Helper()
-	in := serve(t, append(backends(t), append([]string{"QUOTASVC_LOG_LEVEL=info", "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0"}, env...)...))
+	return rateLimitedBy(t, transport, backends(t), env...)
+}
+
+// rateLimitedBy is newRateLimited with the environment of the instance's servers.
+func rateLimitedBy(t testing.TB, transport credentials.TransportCredentials, servers []string, env ...string) *rateLimited {
+	t.Helper()
+	in := serve(t, slices.Concat(servers, []string{"QUOTASVC_LOG_LEVEL=info", "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0"}, env))
 	r := &rateLimited{instance: in, address: in.line("envoy-rls ")}
 	r.conn = r.dial(t, transport)
 	return r

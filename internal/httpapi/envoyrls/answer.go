@@ -14,7 +14,12 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
+	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 )
+
+// headerProblem is the header of an answer that refuses a request because a descriptor cannot be read. Its value is a
+// structured field: the code of the error, and the part of the descriptor.
+const headerProblem = "X-Quota-Problem"
 
 // result is the outcome of charging the limits for one descriptor.
 type result struct {
@@ -22,6 +27,7 @@ type result struct {
 	degraded bool // the limits were decided without Redis
 	err      error
 	refusal  refusal
+	bad      string // the part of the descriptor that cannot be read; empty: the descriptor was read
 }
 
 // answer returns the answer to a request from the results of all its descriptors.
@@ -39,6 +45,9 @@ func (s *Server) answer(results []result) *rls.RateLimitResponse {
 		wait = max(wait, r.refusal.wait)
 		all = merge(all, r.limits)
 		limitheaders.WriteMode(header, r.degraded)
+		if r.bad != "" {
+			header[headerProblem] = []string{string(errcode.InvalidArgument) + "; field=" + r.bad}
+		}
 	}
 	longest := s.limits.Write(header, all)
 	if wait > 0 {
@@ -68,11 +77,14 @@ func merge(list, verdicts []gate.LimitVerdict) []gate.LimitVerdict {
 
 func descriptorStatus(r *result) *rls.RateLimitResponse_DescriptorStatus {
 	out := &rls.RateLimitResponse_DescriptorStatus{Code: rls.RateLimitResponse_OK}
-	if r.refusal.over {
+	v := limitheaders.MostRestrictive(r.limits)
+	switch {
+	case r.refusal.over: // nothing remains, so that Envoy's X-RateLimit headers describe this limit and not one that passed
 		out.Code = rls.RateLimitResponse_OVER_LIMIT
-	}
-	if v := limitheaders.MostRestrictive(r.limits); v != nil {
+	case v != nil:
 		out.LimitRemaining = saturated(v.Remaining)
+	}
+	if v != nil {
 		out.CurrentLimit = &rls.RateLimitResponse_RateLimit{Name: v.Rule, RequestsPerUnit: saturated(v.Limit), Unit: unitOf(v.Policy)}
 		out.DurationUntilReset = durationpb.New(v.Full)
 	}

@@ -94,3 +94,24 @@ func TestRefusal_Errors_OverLimitOrStatus(t *testing.T) {
 			!strings.Contains(got.Message(), "secret"), "%v: %v, want %s", c.err, got, c.want)
 	}
 }
+
+// Envoy's X-RateLimit headers describe the status with the fewest remaining hits. A status that is over limit has none,
+// whatever its limits have left.
+func TestAnswer_StatusOverLimit_NothingRemains(t *testing.T) {
+	t.Parallel()
+	denied := verdict("denied", 3, 10, 3600)
+	denied.Allowed = false
+	out := (&Server{}).answer([]result{
+		{limits: []gate.LimitVerdict{denied}, refusal: refusal{over: true}},
+		{limits: []gate.LimitVerdict{verdict("passed", 2, 10, 60)}},
+		{refusal: refusal{over: true}, bad: fieldSubject},
+	})
+	var left []uint32
+	for _, s := range out.GetStatuses() {
+		left = append(left, s.GetLimitRemaining())
+	}
+	assert.Equal(t, []uint32{0, 2, 0}, left)
+	assert.Equal(t, "denied", out.GetStatuses()[0].GetCurrentLimit().GetName())
+	problem := out.GetResponseHeadersToAdd()[len(out.GetResponseHeadersToAdd())-1]
+	assert.Equal(t, "x-quota-problem: invalid_argument; field=subject", problem.GetKey()+": "+problem.GetValue())
+}

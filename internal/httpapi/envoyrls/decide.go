@@ -67,14 +67,15 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 		return nil, err
 	}
 	charges, err := readRequest(req)
-	if e, ok := errors.AsType[*unusable](err); ok {
+	if e, ok := errors.AsType[*badRequest](err); ok {
+		c.observeBad(ctx, e)
+		if !e.chosen {
+			return nil, err
+		}
 		c.refused, c.cause = errcode.InvalidArgument, err
 		results := make([]result, len(req.GetDescriptors()))
-		results[e.descriptor].refusal.over = true
+		results[e.descriptor] = result{refusal: refusal{over: true}, bad: e.field}
 		return s.answer(results), nil
-	}
-	if err != nil {
-		return nil, err
 	}
 	c.tenant = charges[0].Tenant
 	for i := range charges {
@@ -83,6 +84,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 			return nil, status.Error(codes.PermissionDenied, "the key is bound to another tenant")
 		}
 	}
+	s.looks.pair(charges, c.started)
 	results := s.chargeAll(ctx, charges)
 	for i := range results {
 		switch r := &results[i]; {
@@ -106,7 +108,7 @@ func (c *call) enter(ctx context.Context, md metadata.MD) error {
 	case 1:
 		authorization = keys[0]
 	default: // a proxy may have checked one key, and this server would check another
-		return invalid("authorization", "must appear once")
+		return status.Error(codes.InvalidArgument, "authorization must appear once")
 	}
 	key, err := c.server.cfg.Keys.Authenticate(ctx, authorization, c.peer.Addr, c.started)
 	if err != nil {
@@ -126,15 +128,15 @@ func (c *call) enter(ctx context.Context, md metadata.MD) error {
 
 // chargeAll charges all descriptors concurrently, because each charge may need a round trip to Redis. Their order
 // does not matter.
-func (s *Server) chargeAll(ctx context.Context, charges []gate.ChargeRequest) []result {
+func (s *Server) chargeAll(ctx context.Context, charges []charge) []result {
 	results := make([]result, len(charges))
 	if len(charges) == 1 {
-		results[0] = s.charge(ctx, charges[0])
+		results[0] = s.charge(ctx, charges[0].ChargeRequest)
 		return results
 	}
 	var all sync.WaitGroup
 	for i := range charges {
-		all.Go(func() { results[i] = s.charge(ctx, charges[i]) })
+		all.Go(func() { results[i] = s.charge(ctx, charges[i].ChargeRequest) })
 	}
 	all.Wait()
 	return results

@@ -1,14 +1,12 @@
 package envoyrls
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
@@ -21,37 +19,67 @@ import (
 const descriptorsMax = 16
 
 // knownKeys lists the keys that an entry may have, for error messages.
-const knownKeys = "tenant, subject or user, route or path, method, remote_address or ip, rule"
+const knownKeys = "tenant, subject or user, route or path, method, remote_address or ip, rule, after_the_fact"
 
-// unusable is the error for a value that no limit can count: a path, a method, a user, an address or a number of
-// hits. A client may have chosen this value. Therefore the request is answered as over limit. After an error, a proxy
-// that fails open would let the request pass.
-type unusable struct {
-	descriptor   int // index of the descriptor in the request
-	field, fault string
+// Parts of a request that can be bad: the values of the label field of a metric.
+const (
+	fieldDomain       = "domain"
+	fieldDescriptors  = "descriptors"
+	fieldEntries      = "entries"
+	fieldKey          = "key" // of an entry
+	fieldTenant       = "tenant"
+	fieldSubject      = "subject"
+	fieldRoute        = "route"
+	fieldMethod       = "method"
+	fieldIP           = "ip"
+	fieldRule         = "rule"
+	fieldAfterTheFact = "after_the_fact"
+	fieldHits         = "hits_addend"
+	fieldLimit        = "limit"
+	fieldNegative     = "is_negative_hits"
+)
+
+// fields lists all parts that can be bad.
+var fields = []string{
+	fieldDomain, fieldDescriptors, fieldEntries, fieldKey, fieldTenant, fieldSubject, fieldRoute, fieldMethod, fieldIP,
+	fieldRule, fieldAfterTheFact, fieldHits, fieldLimit, fieldNegative,
 }
 
-// Error returns the name of the field and its fault.
-func (e *unusable) Error() string { return e.field + " " + e.fault }
+// badRequest is the error for a request that cannot be read.
+type badRequest struct {
+	field       string // one of fields
+	path, fault string // where the field is in the request, and its fault
 
-// readRequest returns the charges of a request, one for each descriptor. The error names the faulty field. If a
-// client may have caused the fault, the error is an *unusable. If Envoy's configuration is wrong, it is a gRPC
-// status.
-func readRequest(req *rls.RateLimitRequest) ([]gate.ChargeRequest, error) {
+	// chosen means that a client may have chosen the value: a path, a method, a user, an address or a number of hits.
+	// Therefore the request is answered as over limit. After an error, a proxy that fails open would let the request
+	// pass. Otherwise Envoy's configuration is wrong, and the answer is an error.
+	chosen     bool
+	descriptor int // index of the descriptor in the request
+}
+
+// Error returns the path of the field and its fault.
+func (e *badRequest) Error() string { return e.path + " " + e.fault }
+
+// charge is a charge that a descriptor asks for.
+type charge struct {
+	gate.ChargeRequest // DryRun: the descriptor looks, it has 0 hits
+
+	afterTheFact string // value of the entry: "true", "false", or "" without an entry
+}
+
+// readRequest returns the charges of a request, one for each descriptor. The error is a *badRequest.
+func readRequest(req *rls.RateLimitRequest) ([]charge, error) {
 	descriptors := req.GetDescriptors()
 	switch n := len(descriptors); {
 	case req.GetDomain() == "":
-		return nil, invalid("domain", "is required")
+		return nil, bad(fieldDomain, "domain", "is required")
 	case n < 1 || n > descriptorsMax:
-		return nil, invalid("descriptors", "must have 1 to %d elements; it has %d", descriptorsMax, n)
+		return nil, bad(fieldDescriptors, "descriptors", "must have 1 to %d elements; it has %d", descriptorsMax, n)
 	}
-	charges := make([]gate.ChargeRequest, len(descriptors))
+	charges := make([]charge, len(descriptors))
 	for i, d := range descriptors {
-		err := readDescriptor(&charges[i], d, req, fmt.Sprintf("descriptors[%d]", i))
-		if e, ok := errors.AsType[*unusable](err); ok {
-			e.descriptor = i
-		}
-		if err != nil {
+		if err := readDescriptor(&charges[i], d, req, fmt.Sprintf("descriptors[%d]", i)); err != nil {
+			err.descriptor = i
 			return nil, err
 		}
 	}
@@ -59,14 +87,14 @@ func readRequest(req *rls.RateLimitRequest) ([]gate.ChargeRequest, error) {
 }
 
 // readDescriptor reads one descriptor. path is the descriptor's path in the request, for errors.
-func readDescriptor(c *gate.ChargeRequest, d *ratelimitv3.RateLimitDescriptor, req *rls.RateLimitRequest, path string) error {
+func readDescriptor(c *charge, d *ratelimitv3.RateLimitDescriptor, req *rls.RateLimitRequest, path string) *badRequest {
 	switch {
 	case len(d.GetEntries()) == 0:
-		return invalid(path+".entries", "must have an entry")
+		return bad(fieldEntries, path+".entries", "must have an entry")
 	case d.GetLimit() != nil:
-		return invalid(path+".limit", "is not supported: limits are in the catalogue; change them there, or override them per tenant")
+		return bad(fieldLimit, path+".limit", "is not supported: limits are in the catalogue; change them there, or override them per tenant")
 	case d.GetIsNegativeHits():
-		return invalid(path+".is_negative_hits", "is not supported: tokens come back with time")
+		return bad(fieldNegative, path+".is_negative_hits", "is not supported: tokens come back with time")
 	}
 	for i, e := range d.GetEntries() {
 		if err := readEntry(c, e, fmt.Sprintf("%s.entries[%d]", path, i)); err != nil {
@@ -75,25 +103,30 @@ func readDescriptor(c *gate.ChargeRequest, d *ratelimitv3.RateLimitDescriptor, r
 	}
 	if c.Tenant == "" {
 		if !bound.Name(req.GetDomain()) {
-			return invalid(path+".entries", "has no tenant, and the domain cannot name one: it %s", bound.MustBeName)
+			return bad(fieldTenant, path+".entries", "has no tenant, and the domain cannot name one: it %s", bound.MustBeName)
 		}
 		c.Tenant = req.GetDomain()
 	}
+	slices.Sort(c.Rules)             // their order has no meaning
 	c.Forwarded = "envoy " + c.Route // it comes through a proxy, so all spellings of a route count as one route
 	hits := uint64(max(req.GetHitsAddend(), 1))
 	if own := d.GetHitsAddend(); own != nil {
 		hits = own.GetValue()
 	}
 	if hits > bound.MaxAmount {
-		return &unusable{field: path + ".hits_addend", fault: fmt.Sprintf("must be at most %d", int64(bound.MaxAmount))}
+		err := bad(fieldHits, path+".hits_addend", "must be at most %d", int64(bound.MaxAmount))
+		err.chosen = true
+		return err
 	}
 	c.Cost, c.DryRun = int64(max(hits, 1)), hits == 0
 	return nil
 }
 
 // readEntry reads one entry. path is the entry's path in the request, for errors.
-func readEntry(c *gate.ChargeRequest, e *ratelimitv3.RateLimitDescriptor_Entry, path string) error {
-	value, known, given, fault := e.GetValue(), true, false, ""
+func readEntry(c *charge, e *ratelimitv3.RateLimitDescriptor_Entry, path string) *badRequest {
+	var field, fault string
+	var given bool
+	value := e.GetValue()
 	valid := func(ok bool, must string) {
 		if !ok {
 			fault = must
@@ -101,48 +134,48 @@ func readEntry(c *gate.ChargeRequest, e *ratelimitv3.RateLimitDescriptor_Entry, 
 	}
 	switch e.GetKey() {
 	case "tenant":
-		given, c.Tenant = c.Tenant != "", value
+		field, given, c.Tenant = fieldTenant, c.Tenant != "", value
 		valid(bound.Name(value), bound.MustBeName)
 	case "subject", "user":
-		given, c.Subject = c.Subject != "", value
+		field, given, c.Subject = fieldSubject, c.Subject != "", value
 		valid(bound.Name(value), bound.MustBeName)
 	case "route":
-		given, c.Route = c.Route != "", value
+		field, given, c.Route = fieldRoute, c.Route != "", value
 		valid(bound.Route(value), bound.MustBeRoute)
 	case "path": // as in Envoy's :path, with the query
-		given, c.Route = c.Route != "", route.FromURI(value)
+		field, given, c.Route = fieldRoute, c.Route != "", route.FromURI(value)
 		valid(bound.Route(c.Route), bound.MustBeRoute)
 	case "method":
-		given, c.Method = c.Method != "", strings.ToUpper(value)
+		field, given, c.Method = fieldMethod, c.Method != "", strings.ToUpper(value)
 		valid(bound.Method(c.Method), bound.MustBeMethod)
 	case "remote_address", "ip":
-		given = c.IP.IsValid()
+		field, given = fieldIP, c.IP.IsValid()
 		address, ok := body.ParseAddress(value)
 		c.IP = address
 		valid(ok, body.MustBeAddress)
 	case "rule":
-		c.Rules = append(c.Rules, value)
+		field, c.Rules = fieldRule, append(c.Rules, value)
 		valid(bound.ID(value), bound.MustBeID)
 		if len(c.Rules) > ratelimit.MaxCharges {
-			return invalid(path, "names more than %d rules", ratelimit.MaxCharges)
+			return bad(field, path, "names more than %d rules", ratelimit.MaxCharges)
 		}
+	case "after_the_fact":
+		field, given, c.afterTheFact = fieldAfterTheFact, c.afterTheFact != "", value
+		valid(value == "true" || value == "false", "must be true or false")
 	default:
-		known = false
+		return bad(fieldKey, path+".key", "%q is unknown; must be one of: %s", body.Clip(e.GetKey()), knownKeys)
 	}
 	switch {
-	case !known:
-		return invalid(path+".key", "%q is unknown; must be one of: %s", body.Clip(e.GetKey()), knownKeys)
 	case given:
-		return invalid(path+".key", "%q: the descriptor names this twice", e.GetKey())
+		return bad(fieldKey, path+".key", "%q: the descriptor names this twice", e.GetKey())
 	case fault == "":
 		return nil
-	case e.GetKey() == "tenant" || e.GetKey() == "rule": // a client does not choose this value
-		return invalid(path+".value", "of %s %s", e.GetKey(), fault)
 	}
-	return &unusable{field: path + ".value", fault: "of " + e.GetKey() + " " + fault}
+	err := bad(field, path+".value", "of %s %s", e.GetKey(), fault)
+	err.chosen = field != fieldTenant && field != fieldRule && field != fieldAfterTheFact
+	return err
 }
 
-// invalid returns the gRPC status InvalidArgument for a field with a wrong value.
-func invalid(field, format string, args ...any) error {
-	return status.Error(codes.InvalidArgument, field+" "+fmt.Sprintf(format, args...))
+func bad(field, path, format string, args ...any) *badRequest {
+	return &badRequest{field: field, path: path, fault: fmt.Sprintf(format, args...)}
 }

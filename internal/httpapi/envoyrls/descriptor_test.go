@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -39,7 +38,7 @@ func ask(descriptors ...*ratelimitv3.RateLimitDescriptor) *rls.RateLimitRequest 
 func TestRequest_Entries_NameTheCharge(t *testing.T) {
 	t.Parallel()
 	got, err := readRequest(ask(
-		descriptor("tenant=acme", "user=ann", "path=/a//b?x=1", "method=post", "remote_address=::ffff:192.0.2.1", "rule=one", "rule=two"),
+		descriptor("tenant=acme", "user=ann", "path=/a//b?x=1", "method=post", "remote_address=::ffff:192.0.2.1", "rule=two", "rule=one"),
 		descriptor("subject=bob", "route=/v1/a", "ip=2001:db8::1"),
 	))
 	require.NoError(t, err)
@@ -99,19 +98,21 @@ func TestRequest_Rubbish_NamesTheField(t *testing.T) {
 		"descriptors[0].entries has no tenant": {
 			Domain: "an edge", Descriptors: []*ratelimitv3.RateLimitDescriptor{descriptor("user=ann")},
 		},
-		`descriptors[0].entries[1].key "usr" is unknown`: ask(descriptor("tenant=acme", "usr=ann")),
-		`descriptors[0].entries[0].key "generic_key"`:    ask(descriptor("generic_key=acme")),
-		"descriptors[0].entries[1].key \"subject\": the": ask(descriptor("user=ann", "subject=bob")),
-		"descriptors[0].entries[1].key \"path\": the":    ask(descriptor("route=/a", "path=/b")),
-		"descriptors[0].entries[1].key \"ip\": the":      ask(descriptor("remote_address=192.0.2.1", "ip=192.0.2.1")),
-		"descriptors[0].entries[0].value of tenant":      ask(descriptor("tenant=")),
-		"descriptors[0].entries[0].value of user":        ask(descriptor("user=a b")),
-		"descriptors[0].entries[0].value of path":        ask(descriptor("path=" + strings.Repeat("/x", bound.MaxRoute))),
-		"descriptors[0].entries[0].value of route":       ask(descriptor("route=\x00")),
-		"descriptors[0].entries[0].value of method":      ask(descriptor("method=G T")),
-		"descriptors[0].entries[0].value of ip must":     ask(descriptor("ip=192.0.2.0/24")),
-		"descriptors[0].entries[0].value of rule":        ask(descriptor("rule=")),
-		"descriptors[0].entries[16] names more":          ask(descriptor(many(17, "rule=a")...)),
+		`descriptors[0].entries[1].key "usr" is unknown`:         ask(descriptor("tenant=acme", "usr=ann")),
+		`descriptors[0].entries[0].key "generic_key"`:            ask(descriptor("generic_key=acme")),
+		"descriptors[0].entries[1].key \"subject\": the":         ask(descriptor("user=ann", "subject=bob")),
+		"descriptors[0].entries[1].key \"path\": the":            ask(descriptor("route=/a", "path=/b")),
+		"descriptors[0].entries[1].key \"ip\": the":              ask(descriptor("remote_address=192.0.2.1", "ip=192.0.2.1")),
+		"descriptors[0].entries[0].value of tenant":              ask(descriptor("tenant=")),
+		"descriptors[0].entries[0].value of user":                ask(descriptor("user=a b")),
+		"descriptors[0].entries[0].value of path":                ask(descriptor("path=" + strings.Repeat("/x", bound.MaxRoute))),
+		"descriptors[0].entries[0].value of route":               ask(descriptor("route=\x00")),
+		"descriptors[0].entries[0].value of method":              ask(descriptor("method=G T")),
+		"descriptors[0].entries[0].value of ip must":             ask(descriptor("ip=192.0.2.0/24")),
+		"descriptors[0].entries[0].value of rule":                ask(descriptor("rule=")),
+		"descriptors[0].entries[0].value of after_the_fact must": ask(descriptor("after_the_fact=yes")),
+		"descriptors[0].entries[1].key \"after_the_fact\": the":  ask(descriptor("after_the_fact=true", "after_the_fact=true")),
+		"descriptors[0].entries[16] names more":                  ask(descriptor(many(17, "rule=a")...)),
 		"descriptors[1].limit": with(func(d *ratelimitv3.RateLimitDescriptor) {
 			d.Limit = &ratelimitv3.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 1}
 		}),
@@ -119,14 +120,15 @@ func TestRequest_Rubbish_NamesTheField(t *testing.T) {
 		"descriptors[1].hits_addend":      with(func(d *ratelimitv3.RateLimitDescriptor) { d.HitsAddend = wrapperspb.UInt64(bound.MaxAmount + 1) }),
 	} {
 		_, err := readRequest(req)
-		e, chosen := errors.AsType[*unusable](err)
-		if chosen {
-			err = invalid(e.field, "%s", e.fault)
-		}
-		assert.True(t, status.Code(err) == codes.InvalidArgument &&
-			strings.HasPrefix(status.Convert(err).Message(), field), "%s: %v", field, err)
-		mayChoose := strings.Contains(field, "hits_addend") || strings.Contains(field, "].value of ") && !strings.Contains(field, "tenant") && !strings.Contains(field, "rule")
-		if chosen != mayChoose || chosen && !strings.HasPrefix(field, fmt.Sprintf("descriptors[%d]", e.descriptor)) {
+		e, ok := errors.AsType[*badRequest](err)
+		require.True(t, ok, "%s: %v", field, err)
+		assert.True(t, statusOf(err).Code() == codes.InvalidArgument && strings.HasPrefix(statusOf(err).Message(), field), "%s: %v", field, err)
+		assert.Contains(t, fields, e.field, "%s is no value of the metric's label", e.field)
+		mayChoose := strings.Contains(field, "hits_addend") ||
+			strings.Contains(field, "].value of ") && !slices.ContainsFunc([]string{"tenant", "rule", "after_the_fact"}, func(configured string) bool {
+				return strings.HasSuffix(strings.TrimSuffix(field, " must"), configured)
+			})
+		if e.chosen != mayChoose || strings.HasPrefix(field, "descriptors[") && !strings.HasPrefix(field, fmt.Sprintf("descriptors[%d]", e.descriptor)) {
 			t.Errorf("%s: a client may choose it: %t, in %+v", field, mayChoose, e)
 		}
 	}
@@ -143,8 +145,8 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		charges, err := readRequest(&req)
-		_, chosen := errors.AsType[*unusable](err)
-		assert.False(t, err != nil && !chosen && status.Code(err) != codes.InvalidArgument, err)
+		e, ok := errors.AsType[*badRequest](err)
+		assert.False(t, err != nil && (!ok || !slices.Contains(fields, e.field)), err)
 		for _, c := range charges {
 			assert.False(t, !bound.ID(c.Tenant) || !bound.Amount(c.Cost) || c.Subject != "" && !bound.ID(c.Subject) ||
 				c.Route != "" && !bound.Route(c.Route), "%+v", c)

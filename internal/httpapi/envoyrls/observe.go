@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -22,11 +23,17 @@ import (
 // codes.
 const overLimit = "OverLimit"
 
+// warnEvery is the minimum time between two lines of the log about bad requests with the same field. A client may cause
+// such requests as often as it likes.
+const warnEvery = time.Minute
+
 // metrics has the metrics of the requests.
 type metrics struct {
-	requests *prometheus.CounterVec
-	duration prometheus.Histogram
-	inFlight *metric.InProgress
+	requests  *prometheus.CounterVec
+	duration  prometheus.Histogram
+	inFlight  *metric.InProgress
+	bad       *prometheus.CounterVec
+	forgotten prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -38,6 +45,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Time from the message of a request to its answer.",
 			prometheus.ExponentialBuckets(250e-6, 2, 17)), // the same buckets as for requests of the REST API
 		inFlight: metric.NewInProgress(reg, "quotasvc_envoy_rls", "Requests of Envoy's rate limit filter"),
+		bad: metric.CounterVec(reg, "quotasvc_envoy_bad_descriptors_total",
+			"Requests of Envoy's rate limit filter that could not be read, by the part at fault.", "field"),
+		forgotten: metric.Counter(reg, "quotasvc_envoy_looks_forgotten_total",
+			"Descriptors of which looks were forgotten to make room for others. Their reports are charged as requests are."),
+	}
+	for _, field := range fields {
+		m.bad.WithLabelValues(field)
 	}
 	for _, code := range []string{codes.OK.String(), overLimit} {
 		m.requests.WithLabelValues(code)
@@ -125,6 +139,33 @@ func (c *call) observe(ctx context.Context, out *rls.RateLimitResponse, code cod
 		attrs = append(attrs, slog.String("error", c.cause.Error()))
 	}
 	log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// observeBad counts a bad request. It writes a line of the log, at most one in warnEvery for each field.
+func (c *call) observeBad(ctx context.Context, e *badRequest) {
+	s := c.server
+	s.metrics.bad.WithLabelValues(e.field).Inc()
+	if s.warned.due(e.field, c.started) {
+		s.cfg.Log.WarnContext(ctx, "a request of Envoy's rate limit filter cannot be read",
+			"field", e.field, "error", e, "request_id", c.requestID, "key", c.key.ID, "client_may_choose", e.chosen)
+	}
+}
+
+// warned has the time of the last line of the log for each field of bad requests.
+type warned struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// due reports whether a line for the field is due at now. If so, the next one is due after warnEvery.
+func (w *warned) due(field string, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last, ok := w.last[field]; ok && now.Sub(last) < warnEvery {
+		return false
+	}
+	w.last[field] = now
+	return true
 }
 
 // end ends the request's span. It returns the trace id if the span is sampled, and otherwise the empty string.

@@ -49,6 +49,9 @@ func statusOf(err error) *status.Status {
 	if e, ok := errors.AsType[*access.Refusal](err); ok {
 		return ofKey(e)
 	}
+	if e, ok := errors.AsType[*badRequest](err); ok {
+		return status.New(codes.InvalidArgument, e.Error())
+	}
 	detail := ""
 	if e, ok := errors.AsType[*errcode.Error](err); ok {
 		if detail = e.Detail; len(e.Fields) > 0 {

@@ -81,6 +81,8 @@ type Server struct {
 	cfg     Config
 	limits  limitheaders.Writer
 	metrics *metrics
+	looks   *looks
+	warned  warned
 	grpc    *grpc.Server
 
 	streams  atomic.Int64
@@ -95,7 +97,8 @@ func SetLogger(log *slog.Logger) {
 
 // New returns a server that does not listen yet. It panics if cfg.Metrics already has metrics with the same names.
 func New(g *gate.Gate, cfg Config) *Server {
-	s := &Server{gate: g, cfg: cfg, limits: limitheaders.Writer{Legacy: cfg.LegacyHeaders}, metrics: newMetrics(cfg.Metrics)}
+	s := &Server{gate: g, cfg: cfg, limits: limitheaders.Writer{Legacy: cfg.LegacyHeaders}, metrics: newMetrics(cfg.Metrics), warned: warned{last: map[string]time.Time{}}}
+	s.looks = newLooks(time.Now(), s.metrics.forgotten)
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(messageMax), grpc.MaxHeaderListSize(headersMax), grpc.MaxConcurrentStreams(connectionStreamsMax),
 		grpc.ConnectionTimeout(handshakeTimeout), grpc.InTapHandle(s.admit), grpc.WaitForHandlers(true),
