@@ -78,7 +78,7 @@ func TestLimits_Outages_EqualTheOracle(t *testing.T) {
 			o.Forget(w.now)
 			d := testenv.Must(t).Get(perform(l, what, req))
 			allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
-			sameDecision(t, d, allowed, rows)
+			sameDecision(t, q.charges, d, allowed, rows)
 		}
 		hook.cut.Store(false)
 	})

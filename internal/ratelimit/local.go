@@ -129,20 +129,19 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	for i := range q.charges {
 		c, r := &q.charges[i], &a.results[i]
 		b := replicas.LimitOf(c.rule, c.key)
-		dirty, changed := r.level.Rebased || r.level.MustStore, false
+		before := r.level
 		switch {
 		case q.op == rule.Refund:
-			before := r.level
 			r.level = b.Refund(before, c.cost, c.taken)
-			changed = r.level.Used != before.Used || r.level.Prev != before.Prev
 		case q.op == rule.Consume && a.allowed && r.code == rule.Pass && r.banned == 0:
-			r.level, changed = b.Charge(r.level, c.cost), true
+			r.level = b.Charge(before, c.cost, rule.UnknownTime)
 		case q.op == rule.Late:
 			if c = c.late(b, r); r.taken > 0 {
-				r.level, changed = b.Charge(r.level, r.taken), true
+				r.level = b.Charge(before, r.taken, c.taken)
 			}
 		}
-		if dirty || changed {
+		changed := r.level.Used != before.Used || r.level.Prev != before.Prev
+		if changed || before.Rebased || before.MustStore {
 			l.keepOwn(q, c, now, b, r.level, changed, replicas)
 		}
 	}

@@ -315,7 +315,7 @@ func (e *localLevel) charged(q *query, c *charge, now int64, b rule.Limit, repli
 	if q.op == rule.Refund {
 		level, sent = full.Refund(level, c.cost, c.ofWhole(now, replicas)), b.Refund(sent, c.cost, c.taken)
 	} else {
-		level, sent = full.Charge(level, c.cost), b.Charge(sent, c.cost)
+		level, sent = full.Charge(level, c.cost, c.ofWhole(now, replicas)), b.Charge(sent, c.cost, c.taken)
 	}
 	w.State, _ = full.Store(level, now)
 	if q.mirrored {
