@@ -188,8 +188,7 @@ func (p *partResult) place(d *Decision) {
 func merge(q *query, all []*partResult) Decision {
 	d := Decision{Allowed: true, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
-		r := q.charges[i].rule
-		d.Verdicts[i] = Verdict{Rule: r, Shadow: r.Shadow, Allowed: true, Unknown: true}
+		d.Verdicts[i] = unknown(q.charges[i].rule)
 	}
 	for _, p := range all {
 		d.Allowed = d.Allowed && p.asked && p.err == nil && p.d.Allowed

@@ -33,8 +33,8 @@ type Limit interface {
 	// charge. For buckets it is the time at which the bucket would have been full again after this charge, rounded up
 	// to a microsecond, if nothing else had been charged. UnknownTime means now.
 	Charge(st Level, cost, at int64) Level
-	// Refund returns the level after a refund of a cost from an earlier charge. `at` is as for Charge. Refund gives back
-	// at most the missing tokens.
+	// Refund returns the level after a refund of a cost of an earlier charge. `at` is as for Charge. Refund gives
+	// back at most the missing tokens.
 	Refund(st Level, cost, at int64) Level
 	// Store returns the state to keep, and the time until which it must be kept. After this time the bucket is like
 	// an unused one. now is the time of st by the clock of the process that keeps the state.

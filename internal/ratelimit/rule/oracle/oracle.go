@@ -30,7 +30,7 @@ type Charge struct {
 	Debt     int64 // tokens
 	Ban      rule.Ban
 	Cost     int64
-	Taken    int64 // us; of a refund or a charge after the fact: the time of an earlier charge, of a bucket when it would have been full; 0: now
+	Taken    int64 // us; of an earlier charge: its time, of a bucket when it would have been full; 0: now
 	Shadow   bool
 }
 
@@ -273,7 +273,7 @@ func (refilling) fits(c Charge, b *Bucket, later, n int64) bool {
 	return debt.Add(debt, Tokens(n)).Cmp(Tokens(c.Capacity)) <= 0
 }
 
-// take takes what would not have come back by itself. Of a bucket, taken is the time from which on the tokens come back.
+// take takes what would not have come back by itself. From the time taken on a bucket would have been full.
 func (refilling) take(c Charge, b *Bucket, n, taken int64) bool {
 	more := Tokens(n)
 	if taken != 0 {
