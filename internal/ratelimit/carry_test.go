@@ -163,6 +163,37 @@ func TestOutages_NobodyAsks_ChargesReachRedis(t *testing.T) {
 	}, "the charges are in Redis")
 }
 
+// TestOutages_ManyFailedTries_OneRequestCarriesAll: in a long outage thousands of tries to reach Redis fail, some of
+// them after Redis has run their calls, and this process charges itself between them. The first request that reaches
+// Redis carries all charges in a few calls, and each charge counts once.
+func TestOutages_ManyFailedTries_OneRequestCarriesAll(t *testing.T) {
+	const tries = 2000
+	client := parallelClient(t)
+	hook := &cutHook{}
+	client.AddHook(hook)
+	var clock testClock
+	clock.us.Store(worldStart)
+	l := patientLimiter(t, client, settings{
+		redisNow: clock.now, Now: func() time.Time { return time.UnixMicro(clock.now()) }, forgetful: true,
+	})
+	l.carrying.Store(true) // the requests carry the charges, and no goroutine
+	req := requestOf(Charge{Rule: slowRule(t, rule.KindFixedWindow, 10*tries)})
+	mustPass(t, l, req)
+	hook.cut.Store(true)
+	for i := range tries {
+		hook.late.Store(i%2 == 1) // the first call is a request, which would be charged twice
+		clock.advance(redisstore.RetryAfter)
+		mustPass(t, l, req)
+	}
+	hook.cut.Store(false)
+	clock.advance(redisstore.RetryAfter)
+	before := hook.sent.Load()
+	v := mustPass(t, l, req)
+	assert.True(t, v.Mode == ModeRedis && v.Remaining == 10*tries-(tries+2), "%+v", v)
+	calls := hook.sent.Load() - before
+	assert.True(t, calls <= 3, "%d calls, want at most a repeated one, one with the other charges, and the request", calls)
+}
+
 // TestOutages_OneCutOff_AdmitsItsShareMore: one of two instances does not reach Redis, and the other goes on. Together
 // they admit at most the limit and the share of the one that was cut off. When it is back, nothing more is admitted.
 func TestOutages_OneCutOff_AdmitsItsShareMore(t *testing.T) {
