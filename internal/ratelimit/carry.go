@@ -21,15 +21,15 @@ const carryEvery = time.Second
 // ask it every redisstore.RetryAfter, and every carryEvery if they owe something.
 const returnFor = redisstore.RetryAfter + 2*carryEvery
 
-// carryOn starts the goroutine that sends what is owed, if it does not run.
+// carryOn starts the goroutine that sends what is owed, if it does not run. After Stop it does nothing.
 func (l *Limiter) carryOn() {
-	if l.carrying.CompareAndSwap(false, true) {
+	if l.stopping.Err() == nil && l.carrying.CompareAndSwap(false, true) {
 		l.background.run(func() {
 			for l.local.owing.Load() > 0 && backoff.Sleep(l.stopping, carryEvery) {
 				l.carry(l.stopping)
 			}
 			l.carrying.Store(false)
-			if l.local.owing.Load() > 0 && l.stopping.Err() == nil { // it was owed just now
+			if l.local.owing.Load() > 0 { // it was owed just now
 				l.carryOn()
 			}
 		})
