@@ -232,3 +232,39 @@ func TestOutages_OneCutOff_AdmitsItsShareMore(t *testing.T) {
 		assert.Zero(t, v.Owed, "%s: owed", r.Kind)
 	}
 }
+
+// TestStop_PartOfTheClusterAway_CarriesToTheRest: a process that stops while one master is away carries what it owes to
+// the other masters.
+func TestStop_PartOfTheClusterAway_CarriesToTheRest(t *testing.T) {
+	t.Parallel()
+	c := testenv.RedisClusterPrivate(t)
+	l := patientLimiter(t, patientCluster(t, c), settings{})
+	l.carrying.Store(true) // Stop carries the charges, and no goroutine
+	require.NoError(t, l.store.Start(t.Context()))
+	r := slowRule(t, rule.KindTokenBucket, 10)
+	here, gone := requestFor(tenantOn(c, 1, 0), r, "", 1), requestFor(tenantOn(c, 0, 0), r, "", 1)
+	mustPass(t, l, here)
+	c.Replicas[0].Kill()
+	c.Masters[0].Kill()
+	testenv.Eventually(t, func() bool { _ = mustConsume(t, l, gone); return isAway(l) }, "a master is away")
+	q := testenv.Must(t).Get(here.check(rule.Consume))
+	d := testenv.Must(t).Get(l.degraded(&q)) // as if this master had been away just now
+	require.True(t, d.Allowed, d)
+	require.NoError(t, l.Stop(t.Context()))
+	fresh := patientLimiter(t, patientCluster(t, c), settings{})
+	assert.EqualValues(t, 8, remaining(t, fresh, here), "left of 10 after 2 charges")
+}
+
+// TestCarry_RedisAway_CopiesNothing: while no shard answers, the goroutine that sends what is owed does no work for each
+// owed bucket.
+func TestCarry_RedisAway_CopiesNothing(t *testing.T) {
+	now := time.Now() // it stands still, so no probe is due
+	l := away(t, settings{Now: func() time.Time { return now }}, func(l *Limiter) { l.carrying.Store(true) })
+	r := slowRule(t, rule.KindTokenBucket, 10)
+	for i := range 5000 {
+		mustPass(t, l, requestFor(fmt.Sprint("t", i), r, "", 1))
+	}
+	require.EqualValues(t, 5000, l.local.owing.Load())
+	allocated := testing.AllocsPerRun(1, func() { l.carry(t.Context()) })
+	assert.Less(t, allocated, 500.0, "allocations for 5000 owed buckets")
+}
