@@ -16,21 +16,29 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
 )
 
-// cutHook makes the pipelines of a client fail before they are sent.
-type cutHook struct{ cut atomic.Bool }
+// cutHook makes the pipelines of a client fail while cut is true: before they are sent or, if late is true, after they
+// ran. It counts the commands that are sent.
+type cutHook struct {
+	cut, late atomic.Bool
+	sent      atomic.Int64
+}
 
 func (h *cutHook) DialHook(next redis.DialHook) redis.DialHook          { return next }
 func (h *cutHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 func (h *cutHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if h.cut.Load() {
-			err := errors.New("cut off")
+	return func(ctx context.Context, cmds []redis.Cmder) (err error) {
+		cut := h.cut.Load()
+		if !cut || h.late.Load() {
+			h.sent.Add(int64(len(cmds)))
+			err = next(ctx, cmds)
+		}
+		if cut {
+			err = errors.New("cut off")
 			for _, cmd := range cmds {
 				cmd.SetErr(err)
 			}
-			return err
 		}
-		return next(ctx, cmds)
+		return err
 	}
 }
 

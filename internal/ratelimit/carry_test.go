@@ -163,6 +163,37 @@ func TestOutages_NobodyAsks_ChargesReachRedis(t *testing.T) {
 	}, "the charges are in Redis")
 }
 
+// TestOutages_ManyFailedTries_OneRequestCarriesAll: in a long outage thousands of tries to reach Redis fail, some of
+// them after Redis has run their calls, and this process charges itself between them. The first request that reaches
+// Redis carries all charges in a few calls, and each charge counts once.
+func TestOutages_ManyFailedTries_OneRequestCarriesAll(t *testing.T) {
+	const tries = 2000
+	client := parallelClient(t)
+	hook := &cutHook{}
+	client.AddHook(hook)
+	var clock testClock
+	clock.us.Store(worldStart)
+	l := patientLimiter(t, client, settings{
+		redisNow: clock.now, Now: func() time.Time { return time.UnixMicro(clock.now()) }, forgetful: true,
+	})
+	l.carrying.Store(true) // the requests carry the charges, and no goroutine
+	req := requestOf(Charge{Rule: slowRule(t, rule.KindFixedWindow, 10*tries)})
+	mustPass(t, l, req)
+	hook.cut.Store(true)
+	for i := range tries {
+		hook.late.Store(i%2 == 1) // the first call is a request, which would be charged twice
+		clock.advance(redisstore.RetryAfter)
+		mustPass(t, l, req)
+	}
+	hook.cut.Store(false)
+	clock.advance(redisstore.RetryAfter)
+	before := hook.sent.Load()
+	v := mustPass(t, l, req)
+	assert.True(t, v.Mode == ModeRedis && v.Remaining == 10*tries-(tries+2), "%+v", v)
+	calls := hook.sent.Load() - before
+	assert.True(t, calls <= 3, "%d calls, want at most a repeated one, one with the other charges, and the request", calls)
+}
+
 // TestOutages_OneCutOff_AdmitsItsShareMore: one of two instances does not reach Redis, and the other goes on. Together
 // they admit at most the limit and the share of the one that was cut off. When it is back, nothing more is admitted.
 func TestOutages_OneCutOff_AdmitsItsShareMore(t *testing.T) {
@@ -200,4 +231,40 @@ func TestOutages_OneCutOff_AdmitsItsShareMore(t *testing.T) {
 		v := mustPeek(t, all[0], Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, Fresh: true}).Verdicts[0]
 		assert.Zero(t, v.Owed, "%s: owed", r.Kind)
 	}
+}
+
+// TestStop_PartOfTheClusterAway_CarriesToTheRest: a process that stops while one master is away carries what it owes to
+// the other masters.
+func TestStop_PartOfTheClusterAway_CarriesToTheRest(t *testing.T) {
+	t.Parallel()
+	c := testenv.RedisClusterPrivate(t)
+	l := patientLimiter(t, patientCluster(t, c), settings{})
+	l.carrying.Store(true) // Stop carries the charges, and no goroutine
+	require.NoError(t, l.store.Start(t.Context()))
+	r := slowRule(t, rule.KindTokenBucket, 10)
+	here, gone := requestFor(tenantOn(c, 1, 0), r, "", 1), requestFor(tenantOn(c, 0, 0), r, "", 1)
+	mustPass(t, l, here)
+	c.Replicas[0].Kill()
+	c.Masters[0].Kill()
+	testenv.Eventually(t, func() bool { _ = mustConsume(t, l, gone); return isAway(l) }, "a master is away")
+	q := testenv.Must(t).Get(here.check(rule.Consume))
+	d := testenv.Must(t).Get(l.degraded(&q)) // as if this master had been away just now
+	require.True(t, d.Allowed, d)
+	require.NoError(t, l.Stop(t.Context()))
+	fresh := patientLimiter(t, patientCluster(t, c), settings{})
+	assert.EqualValues(t, 8, remaining(t, fresh, here), "left of 10 after 2 charges")
+}
+
+// TestCarry_RedisAway_CopiesNothing: while no shard answers, the goroutine that sends what is owed does no work for each
+// owed bucket.
+func TestCarry_RedisAway_CopiesNothing(t *testing.T) {
+	now := time.Now() // it stands still, so no probe is due
+	l := away(t, settings{Now: func() time.Time { return now }}, func(l *Limiter) { l.carrying.Store(true) })
+	r := slowRule(t, rule.KindTokenBucket, 10)
+	for i := range 5000 {
+		mustPass(t, l, requestFor(fmt.Sprint("t", i), r, "", 1))
+	}
+	require.EqualValues(t, 5000, l.local.owing.Load())
+	allocated := testing.AllocsPerRun(1, func() { l.carry(t.Context()) })
+	assert.Less(t, allocated, 500.0, "allocations for 5000 owed buckets")
 }

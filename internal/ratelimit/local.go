@@ -46,7 +46,7 @@ type localState struct {
 type stripe struct {
 	mu   sync.Mutex
 	all  map[string]localLevel
-	owed map[string]charge   // by key: buckets whose charges in this process Redis has not got yet; nil if there are none yet
+	owed map[string]charge   // by key: levels whose charges in this process Redis has not got yet; nil if there are none yet
 	bans map[string]localBan // nil if there are none yet
 	logs int                 // the sum of extra over the levels
 }
@@ -292,7 +292,10 @@ func (l *localState) put(shard *stripe, key string, now int64, e localLevel) {
 	}
 }
 
+// drop drops the level of a key. Only the level has what Redis lacks of the bucket, so nothing is owed any more. The
+// caller holds the lock.
 func (l *localState) drop(shard *stripe, key string) {
+	l.unowe(shard, key)
 	if e, known := shard.all[key]; known {
 		shard.logs -= e.extra()
 		delete(shard.all, key)

@@ -106,43 +106,49 @@ func (l *Limiter) onEpoch(v *vector, epoch int64) {
 	}
 }
 
-// raise sends Redis what it lacks of the buckets of the vectors. If Redis has lost its data, it does so once more.
+// raise sends Redis what it lacks of the buckets of the vectors. First it repeats the raises of which the outcome is not
+// known, and only then collects new ones. Otherwise each failed try of an outage would add a raise, until all of them
+// take longer than the budget. If Redis has lost its data, raise does so once more.
 func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) error {
 	l.local.owing.Add(1) // until the replies are here
 	defer l.local.owing.Add(-1)
-	for range 2 {
+	for range 3 { // the repeated raises, the new ones, and the new ones after a loss
 		for _, v := range vectors {
 			v.epoch = max(unknownEpoch, l.local.epochs.of(v.tags[0]))
 		}
-		lost, err := l.raiseOnce(b, vectors, queries)
-		if err != nil || !lost {
+		again, err := l.raiseOnce(b, vectors, queries)
+		if err != nil || !again {
 			return err
 		}
 	}
 	return errStale
 }
 
-func (l *Limiter) raiseOnce(b *redisstore.Batch, vectors []*vector, queries []query) (lost bool, failed error) {
+// raiseOnce makes one step of raise, in one pipeline. again means that there may be more to raise.
+func (l *Limiter) raiseOnce(b *redisstore.Batch, vectors []*vector, queries []query) (again bool, failed error) {
 	var sent []raiseCall
 	var of []*vector
-	now, replicas := l.micros(), l.cfg.Replicas()
 	for _, v := range vectors {
 		sent = append(sent, l.local.takeUnsure(v.tags[0])...)
-		var all []raised
-		for _, i := range v.queries {
-			for j := range queries[i].charges {
-				if r, owed := l.local.owed(&queries[i].charges[j], v.epoch, now, b.Now()-now, replicas); owed {
-					all = append(all, r)
-				}
-			}
-		}
-		for from := 0; from < len(all); from += MaxVector {
-			sent = append(sent, v.raiseCall(all[from:min(from+MaxVector, len(all))], l.cfg.redisNow()))
-		}
 		for len(of) < len(sent) {
 			of = append(of, v)
 		}
-		l.metrics.raised.Add(float64(len(all)))
+	}
+	if again = len(sent) > 0; !again {
+		now, replicas := l.micros(), l.cfg.Replicas()
+		for _, v := range vectors {
+			var all []raised
+			for _, i := range v.queries {
+				for j := range queries[i].charges {
+					if r, owed := l.local.owed(&queries[i].charges[j], v.epoch, now, b.Now()-now, replicas); owed {
+						all = append(all, r)
+					}
+				}
+			}
+			for from := 0; from < len(all); from += MaxVector {
+				sent, of = append(sent, v.raiseCall(all[from:min(from+MaxVector, len(all))], l.cfg.redisNow())), append(of, v)
+			}
+		}
 	}
 	if len(sent) == 0 {
 		return false, nil
@@ -155,11 +161,12 @@ func (l *Limiter) raiseOnce(b *redisstore.Batch, vectors []*vector, queries []qu
 	for i, reply := range b.Run(l.script, calls) {
 		switch {
 		case reply.Err == nil && sent[i].epoch > unknownEpoch && reply.Ints[3] != sent[i].epoch:
-			lost = true
+			again = true
 			l.onEpoch(of[i], reply.Ints[3])
 			back = append(back, sent[i].all...)
 		case reply.Err == nil:
 			b.Wrote()
+			l.metrics.raised.Add(float64(len(sent[i].all)))
 		case errors.Is(reply.Err, redisstore.ErrScript):
 			l.cfg.Log.Error("redis does not take what this process has charged while redis was away", "error", reply.Err)
 		default:
@@ -168,7 +175,7 @@ func (l *Limiter) raiseOnce(b *redisstore.Batch, vectors []*vector, queries []qu
 		}
 	}
 	l.local.unsend(back)
-	return lost, failed
+	return again, failed
 }
 
 // raiseCall is a script call that raises some buckets in one slot. However often it is sent, it has an effect once.
