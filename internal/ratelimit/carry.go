@@ -9,9 +9,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
-// What a process has charged itself while Redis was away is owed to Redis. It is sent before the next request on the
-// bucket that Redis decides (see Limiter.raise), or by a goroutine, which runs while something is owed. So other
-// processes also know the charges of a process that gets no more requests.
+// What a process has charged or leased itself while Redis was away is owed to Redis. It is sent before the next request
+// on the bucket that Redis decides (see Limiter.raise and Limiter.lackingLeases), or by a goroutine, which runs while
+// something is owed. So other processes also know the charges of a process that gets no more requests.
 
 // carryEvery is the time between two tries to send what is owed. Within it other processes may admit tokens that this
 // process has admitted already. While Redis is away a try costs nothing but one probe in redisstore.RetryAfter.
@@ -25,19 +25,22 @@ const returnFor = redisstore.RetryAfter + 2*carryEvery
 func (l *Limiter) carryOn() {
 	if l.stopping.Err() == nil && l.carrying.CompareAndSwap(false, true) {
 		l.background.run(func() {
-			for l.local.owing.Load() > 0 && backoff.Sleep(l.stopping, carryEvery) {
+			for l.owing() && backoff.Sleep(l.stopping, carryEvery) {
 				l.carry(l.stopping)
 			}
 			l.carrying.Store(false)
-			if l.local.owing.Load() > 0 { // it was owed just now
+			if l.owing() { // it was owed just now
 				l.carryOn()
 			}
 		})
 	}
 }
 
+// owing reports whether something is owed.
+func (l *Limiter) owing() bool { return l.local.owing.Load() > 0 || l.leases.table.owing.Load() > 0 }
+
 // carry sends what is owed to the shards that answer, and to those whose next request finds out whether they do. A peek
-// at a bucket does it.
+// at a bucket or a count of its leases does it.
 func (l *Limiter) carry(ctx context.Context) {
 	asked := func(key string) bool {
 		return ctx.Err() == nil && (!l.store.IsAway(key) || l.store.IsReturning(key, 0))
@@ -45,6 +48,11 @@ func (l *Limiter) carry(ctx context.Context) {
 	for _, q := range l.local.owedQueries(l.store.IsCluster(), asked) {
 		if asked(q.charges[0].key) { // a peek before this one may have failed
 			_, _ = l.ask(ctx, l.store.QueueDeadline(ctx), &q) // what fails stays owed
+		}
+	}
+	for _, c := range l.leases.table.owed(l.micros(), asked) {
+		if asked(c.id.key()) {
+			_, _ = l.askLease(ctx, c)
 		}
 	}
 }
