@@ -62,8 +62,8 @@ func (l *localState) owes(c *charge) bool {
 	return len(l.unsure[l.epochs.key(c.tag)]) > 0
 }
 
-// owedQueries returns peeks at the buckets that Redis lacks charges of and that the function asked accepts. On a cluster
-// a peek has the buckets of one hash tag.
+// owedQueries returns peeks at the buckets of which Redis lacks charges and that the function asked accepts. On a
+// cluster a peek has the buckets of one hash tag.
 func (l *localState) owedQueries(cluster bool, asked func(key string) bool) []query {
 	var all []query
 	l.unsureMu.Lock()
