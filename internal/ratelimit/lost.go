@@ -174,7 +174,7 @@ func (l *Limiter) raiseOnce(b *redisstore.Batch, vectors []*vector, queries []qu
 			b.Wrote()
 			l.metrics.raised.Add(float64(len(s.all)))
 		case errors.Is(reply.Err, redisstore.ErrScript):
-			l.cfg.Log.Error("redis does not take what this process has charged while redis was away", "error", reply.Err)
+			l.cfg.Log.Error("redis rejected charges that this process knows and redis lacks; they are dropped", "error", reply.Err)
 		default:
 			l.local.putUnsure(*s)
 			failed[s.life] = reply.Err
@@ -257,9 +257,9 @@ func (l *localState) putUnsure(r raiseCall) {
 	l.carry()
 }
 
-// owed returns what Redis lacks of c's bucket, and whether it lacks anything. It marks this as sent. If the data in
-// Redis, whose epoch is given, are not those of the level in this process, the bucket lacks this level. ahead is the
-// time in µs by which Redis's clock is ahead of this process's clock.
+// owed returns what Redis lacks of c's bucket, and reports whether that is anything. It marks the charges as sent. epoch
+// is the epoch of the data in Redis. If the level in this process is of another epoch, Redis has lost the bucket, and
+// lacks this level, too. ahead is the time in µs by which Redis's clock is ahead of this process's clock.
 func (l *localState) owed(c *charge, epoch, now, ahead int64, replicas *replica.Set) (raised, bool) {
 	shard := l.stripe(c.tag)
 	shard.mu.Lock()
@@ -347,7 +347,7 @@ func (e *localLevel) charged(q *query, c *charge, now int64, b rule.Limit, repli
 	w.sent.Log = slices.Clip(w.sent.Log) // it may be a part of another log
 	sent := b.Advance(w.sent, c.at(now))
 	if q.op == rule.Refund {
-		level, sent = full.Refund(level, c.cost, c.ofWhole(now, replicas)), b.Refund(sent, c.cost, c.taken)
+		level, sent = full.Refund(level, c.cost, c.ofWhole(now, 0, replicas)), b.Refund(sent, c.cost, c.taken)
 	} else {
 		level, sent = full.Charge(level, c.cost), b.Charge(sent, c.cost)
 	}
@@ -358,11 +358,16 @@ func (e *localLevel) charged(q *query, c *charge, now int64, b rule.Limit, repli
 	return &w
 }
 
-// ofWhole returns c.taken for the whole bucket. c was charged on this process's portion of it.
-func (c *charge) ofWhole(now int64, replicas *replica.Set) int64 {
-	if c.taken == rule.UnknownTime || !c.rule.Kind.Refills() {
-		return c.taken
+// ofWhole returns c.taken for the whole bucket. c was charged on this process's portion of it. now is the time by this
+// process's clock, and ahead the time in µs by which the clock of the result is ahead of it.
+func (c *charge) ofWhole(now, ahead int64, replicas *replica.Set) int64 {
+	at := c.taken
+	if at == rule.UnknownTime {
+		return at
 	}
-	holders, _ := replicas.Share(c.rule.Limit().Capacity())
-	return now + max(0, c.taken-now)/holders
+	if c.rule.Kind.Refills() {
+		holders, _ := replicas.Share(c.rule.Limit().Capacity())
+		at = now + max(0, at-now)/holders
+	}
+	return min(max(1, at+ahead), bound.MaxAmount)
 }
