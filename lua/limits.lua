@@ -24,24 +24,26 @@
 --     mode      0 consume
 --               1 peek: decide and charge nothing
 --               2 refund: give back, always allowed
---               3 raise, always allowed: the level is raised to the known level if it is lower. Then the own level is
---                 added to it, up to the capacity plus the debt. A bucket of a raise must be in no other request of
---                 the call. If the first form is a raise, the call has an effect once, however often it is sent
+--               3 raise, always allowed. The charge has two levels of the bucket: the known level, which the caller
+--                 saw before Redis lost its data, and the own level, which is what the caller charged while it did not
+--                 reach Redis. A level below the known level is raised to it. Then the own level is added, up to the
+--                 capacity plus the debt. A bucket of a raise must be in no other request of the call. If the first
+--                 form is a raise, the call has an effect once, however often it is sent within MARK_S
 --               4 after the fact, always allowed: charge cost, up to the capacity plus the debt. What would have come
 --                 back by itself if it had been charged together with an earlier charge is not charged
 --     charges   the number of charges of this form, 1..16
 --     rule      the number of the rule, from 1. All charges of a bucket have the same rule
 --     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. A request
 --               has each bucket at most once
---     cost      tokens, >= 1; in a raise the x of the own level, >= 0
---     at        in a refund and after the fact: of a window or log the time of the earlier charge, that is, now + ahead in
---               its reply; of a bucket the time at which the bucket would have been full again after this charge. 0:
---               the time is now. In a raise: the time of the known level
+--     cost      tokens, >= 1. In a raise: x of the own level, >= 0
+--     at        in a refund and after the fact, of a window or log: the time of the earlier charge, that is, now + ahead
+--               in its reply. Of a bucket: the time at which the bucket would have been full again after this charge.
+--               0: the time is now. In a raise: the time of the known level
 --     debt      tokens that may be owed beyond the capacity, >= 0
---     x, y      the known level: x is the units of a bucket, or the tokens of a log or window; y is the tokens of the
---               previous window of a sliding window
---     own at    the time of the own level, whose x and y are cost and own y: what a process has charged itself while it
---     own y     did not reach Redis. All tokens of a log count as taken at this time
+--     x, y      of the known level. x is the units of a bucket, or the tokens of a log or window. y is the tokens of
+--               the previous window of a sliding window, otherwise 0
+--     own at    the time of the own level. All tokens of a log in a level count as taken at its time
+--     own y     y of the own level
 --   requests  the other arguments, 1..64 requests. Each is 64 * the index of the request's first bucket + the index of
 --             its form, from 0. A request is one number because most requests of a call differ only in the tenant, and
 --             reading an argument takes a tenth of the time of a decision
@@ -132,7 +134,7 @@ local MAX_LOG = 1000
 local MAX_DENIALS = 1000
 local PEEK, REFUND, RAISE, LATE = 1, 2, 3, 4
 local MAX_LIFE_S = 34560000 -- 400 days, longer than any window
-local MARK_S = 86400 -- how long it is known that a raise had its effect; a process that did not get the reply asks earlier
+local MARK_S = 86400 -- a day: for so long a repeated raise has no effect. Callers repeat it when they reach Redis again
 local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
 
 local floor, ceil, max, min, frexp = math.floor, math.ceil, math.max, math.min, math.frexp

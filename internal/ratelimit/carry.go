@@ -13,12 +13,12 @@ import (
 // on the bucket that Redis decides (see Limiter.raise and Limiter.lackingLeases), or by a goroutine, which runs while
 // something is owed. So other processes also know the charges of a process that gets no more requests.
 
-// carryEvery is the time between two tries to send what is owed. Within it other processes may admit tokens that this
-// process has admitted already. While Redis is away a try costs nothing but one probe in redisstore.RetryAfter.
+// carryEvery is the time between two tries to send what is owed. Until a try succeeds, other processes may admit tokens
+// that this process has admitted already. While Redis is away, the tries send it one probe in redisstore.RetryAfter.
 const carryEvery = time.Second
 
 // returnFor is the time after which all processes have found out that Redis is back, and have sent what they owe. They
-// ask it every redisstore.RetryAfter, and every carryEvery if they owe something.
+// find it out within redisstore.RetryAfter, begin to send within carryEvery, and send 30,000 buckets in a second.
 const returnFor = redisstore.RetryAfter + 2*carryEvery
 
 // carryOn starts the goroutine that sends what is owed, if it does not run. After Stop it does nothing.
@@ -70,8 +70,8 @@ func (l *localState) owes(c *charge) bool {
 	return len(l.unsure[l.epochs.key(c.tag)]) > 0
 }
 
-// owedQueries returns peeks at the buckets that Redis lacks charges of and that the function asked accepts. On a cluster
-// a peek has the buckets of one hash tag.
+// owedQueries returns peeks at the buckets of which Redis lacks charges and that the function asked accepts. On a
+// cluster a peek has the buckets of one hash tag.
 func (l *localState) owedQueries(cluster bool, asked func(key string) bool) []query {
 	var all []query
 	l.unsureMu.Lock()

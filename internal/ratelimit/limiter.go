@@ -298,13 +298,10 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))
 	}
 	results := make([]redisstore.Result[answer], len(queries))
-	if err := l.sendEpochs(b, vectors, queries); err != nil {
-		for i := range results {
-			results[i].Err = err
-		}
+	if vectors = l.sendEpochs(b, vectors, queries, results); len(vectors) == 0 {
 		return results
 	}
-	replies := b.Run(l.script, bench.calls(l.cfg.redisNow()))
+	replies := b.Run(l.script, bench.calls(vectors, l.cfg.redisNow()))
 	if l.store.IsCluster() {
 		l.sendMoving(b, vectors, replies)
 	}

@@ -206,8 +206,9 @@ func (l *localState) known(c *charge, now int64) localLevel {
 }
 
 // observe copies the levels from a reply of Redis to this process, except for buckets of which Redis lacks charges of
-// this process or, if returning is true, may lack charges of others. now is the time by this process's clock. The result
-// `all` reports whether this process now has the same level of each bucket as Redis.
+// this process. If returning is true, Redis may also lack charges of other processes. Then this process keeps the levels
+// of its portions. now is the time by this process's clock. The result `all` reports whether this process now has the
+// same level of each bucket as Redis.
 func (l *localState) observe(v *vector, results []redisstore.Result[answer], now int64, returning bool) (all bool) {
 	last := v.last(results)
 	all = true
@@ -231,7 +232,7 @@ func (l *localState) observeKey(tag, key string, next localLevel, bans *rule.Rul
 	if bans.Ban.After > 0 {
 		shard.observeBan(key, bans, r, now)
 	}
-	if e := shard.at(key, now); returning && e.whole != nil { // the portion goes on
+	if e := shard.at(key, now); returning && e.whole != nil { // the level of the portion stays
 		known, _ := next.of.Store(r.level, now)
 		e.whole, e.epoch = &withoutRedis{State: known, sent: e.whole.sent}, next.epoch
 		shard.all[key] = e

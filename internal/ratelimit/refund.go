@@ -70,7 +70,8 @@ func (l *Limiter) correct(ctx context.Context, op rule.Op, req Request) ([]Verdi
 		case l.store == nil, req.local&(1<<i) != 0 && (l.local.owes(&c) || l.store.IsAway(c.key)):
 			to = &local
 		case req.local&(1<<i) != 0: // Redis has got this charge since
-			c.taken = c.ofWhole(l.micros(), l.cfg.Replicas())
+			now := l.micros()
+			c.taken = c.ofWhole(now, l.store.Now(c.key)-now, l.cfg.Replicas())
 		}
 		to.charges, to.positions = append(to.charges, c), append(to.positions, i)
 	}
