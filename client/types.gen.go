@@ -284,6 +284,7 @@ const (
 	ProblemCodeAmountOutOfRange      ProblemCode = "amount_out_of_range"
 	ProblemCodeArchived              ProblemCode = "archived"
 	ProblemCodeChangePending         ProblemCode = "change_pending"
+	ProblemCodeChargeNotFound        ProblemCode = "charge_not_found"
 	ProblemCodeCostExceedsCapacity   ProblemCode = "cost_exceeds_capacity"
 	ProblemCodeCreditsExhausted      ProblemCode = "credits_exhausted"
 	ProblemCodeFeatureNotInPlan      ProblemCode = "feature_not_in_plan"
@@ -1005,6 +1006,24 @@ type ChargeRequest struct {
 
 	// Tenant The id of a tenant, subject, grant or hold, as other systems have them: `auth0|5f7c8e`, `ann@example.com`. 1 to 255 visible ASCII characters other than `"`, `%`, `\`, `?`, `#`, `<` and `>`; it does not begin with a dot. Percent-encode it in a path.
 	Tenant Name `json:"tenant"`
+}
+
+// ChargeSettleAnswer The result of a settlement of a charge.
+type ChargeSettleAnswer struct {
+	// Limits The limits after the settlement.
+	Limits []LimitVerdict `json:"limits"`
+
+	// Settled False if the charge was settled or refunded before, or if its tokens have come back with time.
+	Settled bool `json:"settled"`
+}
+
+// ChargeSettleRequest The charge, and what it should have cost.
+type ChargeSettleRequest struct {
+	// ChargeID The id that the charge returned.
+	ChargeID string `json:"charge_id"`
+
+	// Cost The cost of the charge, in the unit of the `cost` of the charge. 0 is a refund.
+	Cost int64 `json:"cost"`
 }
 
 // CheckAnswer The answer to a check. `allowed` selects the form of the answer.

@@ -19,28 +19,31 @@
 --   rules have a ban, and the indexes of these buckets in KEYS
 --     after     the number of denials, 1..1000, that begin a ban if all are less than `within` us old
 --     length    the duration of the ban in us. within and length are >= 1
---   per form: mode, charges; then per charge: rule, bucket, cost; and in a refund: at; in a raise: at, x, y, debt,
---   own at, own y; after the fact: debt
+--   per form: mode, charges; then per charge: rule, bucket, cost; and in a refund: at; after the fact: at, debt; in a
+--   raise: at, x, y, debt, own at, own y
 --     mode      0 consume
 --               1 peek: decide and charge nothing
 --               2 refund: give back, always allowed
---               3 raise, always allowed: the level is raised to the known level if it is lower. Then the own level is
---                 added to it, up to the capacity plus the debt. A bucket of a raise must be in no other request of
---                 the call. If the first form is a raise, the call has an effect once, however often it is sent
---               4 after the fact, always allowed: charge cost, up to the capacity plus the debt
+--               3 raise, always allowed. The charge has two levels of the bucket: the known level, which the caller
+--                 saw before Redis lost its data, and the own level, which is what the caller charged while it did not
+--                 reach Redis. A level below the known level is raised to it. Then the own level is added, up to the
+--                 capacity plus the debt. A bucket of a raise must be in no other request of the call. If the first
+--                 form is a raise, the call has an effect once, however often it is sent within MARK_S
+--               4 after the fact, always allowed: charge cost, up to the capacity plus the debt. What would have come
+--                 back by itself if it had been charged together with an earlier charge is not charged
 --     charges   the number of charges of this form, 1..16
 --     rule      the number of the rule, from 1. All charges of a bucket have the same rule
 --     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. A request
 --               has each bucket at most once
---     cost      tokens, >= 1; in a raise the x of the own level, >= 0
---     at        in a refund: of a window or log the time of the charge, that is, now + ahead in its reply; of a bucket
---               the time at which the bucket would have been full again after the charge. 0: all of the charge can be
---               given back. In a raise: the time of the known level
+--     cost      tokens, >= 1. In a raise: x of the own level, >= 0
+--     at        in a refund and after the fact, of a window or log: the time of the earlier charge, that is, now + ahead
+--               in its reply. Of a bucket: the time at which the bucket would have been full again after this charge.
+--               0: the time is now. In a raise: the time of the known level
 --     debt      tokens that may be owed beyond the capacity, >= 0
---     x, y      the known level: x is the units of a bucket, or the tokens of a log or window; y is the tokens of the
---               previous window of a sliding window
---     own at    the time of the own level, whose x and y are cost and own y: what a process has charged itself while it
---     own y     did not reach Redis. All tokens of a log count as taken at this time
+--     x, y      of the known level. x is the units of a bucket, or the tokens of a log or window. y is the tokens of
+--               the previous window of a sliding window, otherwise 0
+--     own at    the time of the own level. All tokens of a log in a level count as taken at its time
+--     own y     y of the own level
 --   requests  the other arguments, 1..64 requests. Each is 64 * the index of the request's first bucket + the index of
 --             its form, from 0. A request is one number because most requests of a call differ only in the tenant, and
 --             reading an argument takes a tenth of the time of a decision
@@ -131,7 +134,7 @@ local MAX_LOG = 1000
 local MAX_DENIALS = 1000
 local PEEK, REFUND, RAISE, LATE = 1, 2, 3, 4
 local MAX_LIFE_S = 34560000 -- 400 days, longer than any window
-local MARK_S = 86400 -- how long it is known that a raise had its effect; a process that did not get the reply asks earlier
+local MARK_S = 86400 -- a day: for so long a repeated raise has no effect. Callers repeat it when they reach Redis again
 local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
 
 local floor, ceil, max, min, frexp = math.floor, math.ceil, math.max, math.min, math.frexp
@@ -230,6 +233,8 @@ local out = { 0, 0, 0, 0 }
 --   empty(i)                      returns whether nothing is taken. If its time is not ahead, the key is not needed
 --   refund(i, cost, at, a, b, c, d)   gives back at most cost
 --   charge(i, cost)               optional: changes the additional values. The caller raises the level
+--   late(i, cost, at, a, b, c, d)   charges like charge, as if at the time at. It returns what the level rises by. The caller
+--                                 raises the level
 --   join(i, more, x, y, at)       optional: changes the additional values for a level that the caller adds. more is
 --                                 this level, x and y are its additional values, and at is its time
 --   say(i, o, cost, code, a, b)   optional: writes the values of the kind from out[o + 1] on, and returns the last
@@ -318,6 +323,8 @@ local function new_bucket()
     if back > 0 then level[i], dirty[i] = level[i] - back, true end
   end
 
+  function kind.late(i, cost, at, _, num, units) return max(0, cost * units - max(0, now + aheads[i] - at) * num) end
+
   return kind
 end
 
@@ -384,6 +391,8 @@ local function new_fixed_window()
       level[i], dirty[i] = max(level[i] - cost, 0), true
     end
   end
+
+  function kind.late(i, cost, at) return at >= xs[i] and cost or 0 end
 
   return kind
 end
@@ -459,6 +468,19 @@ local function new_sliding_window()
       return
     end
     level[i], dirty[i] = xs[i] * ticks + ys[i] * (ticks - floor(as_of % us / tick)), true
+  end
+
+  function kind.late(i, cost, at, _, ticks, tick)
+    local us, as_of = ticks * tick, now + aheads[i]
+    local first = as_of - as_of % us
+    if at >= first then
+      xs[i] = xs[i] + cost
+      return cost * ticks
+    elseif at >= first - us then
+      ys[i] = ys[i] + cost
+      return cost * (ticks - floor(as_of % us / tick))
+    end
+    return 0
   end
 
   function kind.join(i, _, x, y) xs[i], ys[i] = xs[i] + x, ys[i] + y end
@@ -553,6 +575,12 @@ local function new_sliding_log()
     zs[i] = zs[i] - taken
     if stored > 0 then xs[i], es[i] = sub(log, 1, last - 1 - stored * 7) .. sub(log, last, es[i]), es[i] - stored * 7 end
     level[i], dirty[i] = level[i] - taken - stored, true
+  end
+
+  function kind.late(i, cost, at, _, us)
+    if at <= now + aheads[i] - us then return 0 end
+    kind.join(i, cost, nil, nil, at)
+    return cost
   end
 
   function kind.say(i, o, cost, code, a, us)
@@ -736,10 +764,8 @@ for f = 1, forms do
     rooms[n] = cost <= args[5 * rule + 1] and tops[rule] - rises[n]
     at = at + 3
     if mode >= REFUND then
-      if mode ~= LATE then
-        at = at + 1
-        ats[n] = args[at] == 0 and math.huge or args[at]
-      end
+      at = at + 1
+      ats[n] = args[at] == 0 and math.huge or args[at]
       if mode ~= REFUND then
         if mode == RAISE then
           known[n], before[n] = args[at + 1], args[at + 2]
@@ -805,9 +831,9 @@ if most then
   function take(i, rule, j)
     local taken = min(costs[j], floor((most[j] - level[i]) / unit[rule]))
     if taken <= 0 then return 0 end
-    local kind = kinds[rule]
-    if kind.charge then kind.charge(i, taken) end
-    level[i], dirty[i] = level[i] + taken * unit[rule], true
+    local p = 5 * rule
+    local rise = kinds[rule].late(i, taken, ats[j], args[p + 1], args[p + 2], args[p + 3], args[p + 4])
+    if rise > 0 then level[i], dirty[i] = level[i] + rise, true end
     return taken
   end
 

@@ -228,28 +228,31 @@ func (r *limitRule) times(cost, n int64) int64 {
 	return cost * n
 }
 
-// ChargeRefund is the answer to RefundCharge.
-type ChargeRefund struct {
-	Refunded bool // false: it was refunded before, or the bucket has refilled since
-	Limits   []LimitVerdict
+// ChargeSettled is the answer to SettleCharge.
+type ChargeSettled struct {
+	Settled bool // false: it was settled or refunded before, or the buckets have refilled since
+	Limits  []LimitVerdict
 }
 
-// Charge identifies a charge for its refund. A charge can be refunded once.
+// Charge identifies a charge for its settlement. A charge can be settled once.
 type Charge struct {
 	receipt ratelimit.Receipt
 	issued  time.Time
-	name    string // key of the charge among the remembered refunds
+	name    string // key of the charge among the remembered settlements
 }
 
 // Tenant returns the tenant that was charged.
 func (c *Charge) Tenant() string { return c.receipt.Tenant }
 
-// RefundCharge gives back the tokens of a charge. A second refund gives nothing back. Errors are *errcode.Error.
-// After an error the refund may have been made; if it was, a repeated call gives nothing back.
-func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error) {
+// SettleCharge changes the limits to what they would be if cost, 0..bound.MaxAmount, had been the Cost of the charge.
+// A cost of 0 is a refund. What was taken too much comes back, except for what has come back by itself. What is missing
+// is taken even if too few tokens remain. Each bucket can fall below zero, by at most its debt. A second settlement
+// changes nothing. Errors are *errcode.Error. After an error the settlement may have been made; if it was, a repeated
+// call changes nothing.
+func (g *Gate) SettleCharge(ctx context.Context, c *Charge, cost int64) (ChargeSettled, error) {
 	facts, err := g.tenants.facts(ctx, c.receipt.Tenant)
 	if err != nil {
-		return ChargeRefund{}, err
+		return ChargeSettled{}, err
 	}
 	age, life := time.Since(c.issued), time.Duration(0)
 	rules := make(map[string]*planRule)
@@ -269,30 +272,41 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 		return &p.compiled, nil
 	})
 	if len(req.Charges) == 0 {
-		return ChargeRefund{}, nil
+		return ChargeSettled{}, nil
+	}
+	costs := make([]int64, len(req.Charges))
+	for i, charged := range req.Charges {
+		switch {
+		case cost == 0:
+		case charged.Unit == 0:
+			return ChargeSettled{}, errcode.Errorf(errcode.InvalidArgument, "charge_id",
+				"is from an earlier version of the service, which can only be refunded")
+		default:
+			costs[i] = rules[charged.Rule.ID].times(charged.Unit, cost)
+		}
 	}
 	if _, first := g.once.Claim(ctx, c.name, "", life-age+chargeSkew); !first {
-		return ChargeRefund{}, nil
+		return ChargeSettled{}, nil
 	}
-	after, err := g.limiter.Refund(ctx, req)
-	out := ChargeRefund{Refunded: true}
+	after, err := g.limiter.Settle(ctx, req, costs)
+	out := ChargeSettled{Settled: true}
 	for i := range after {
 		if v := &after[i]; !v.Unknown {
 			out.Limits = append(out.Limits, verdictOf(v, rules[v.Rule.ID], false))
 		}
 	}
 	if err != nil {
-		return out, unavailable("the tokens may not have been given back; they come back with time", err)
+		return out, unavailable("the tokens may not have been given back or charged; they come back with time", err)
 	}
 	return out, nil
 }
 
 // ParseCharge returns the charge that an id identifies. If no instance with the same IDKey has issued the id, the
-// error is an *errcode.Error with errcode.NotFound.
+// error is an *errcode.Error with errcode.ChargeNotFound.
 func (g *Gate) ParseCharge(id string) (*Charge, error) {
 	receipt, issued, name, err := g.chargeIDs.Parse(id)
 	if err != nil {
-		return nil, &errcode.Error{Code: errcode.NotFound, Detail: "no such charge"}
+		return nil, &errcode.Error{Code: errcode.ChargeNotFound, Detail: "no such charge"}
 	}
 	return &Charge{receipt: receipt, issued: issued, name: onceKey(receipt.Tenant, name)}, nil
 }

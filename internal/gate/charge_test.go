@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,8 +143,8 @@ func TestRefundCharge_Once(t *testing.T) {
 	c, err := in.ParseCharge(first.ID)
 	require.True(t, err == nil && c.Tenant() == "acme", "%v, %v", c, err)
 	for i := range 3 {
-		done, err := in.RefundCharge(t.Context(), c)
-		if err != nil || done.Refunded != (i == 0) || i == 0 && (len(done.Limits) != 2 || done.Limits[0].Remaining != 7 || done.Limits[1].Remaining != 7) {
+		done, err := in.SettleCharge(t.Context(), c, 0)
+		if err != nil || done.Settled != (i == 0) || i == 0 && (len(done.Limits) != 2 || done.Limits[0].Remaining != 7 || done.Limits[1].Remaining != 7) {
 			t.Errorf("refund %d: %+v %v", i, done, err)
 		}
 	}
@@ -153,19 +155,59 @@ func TestRefundCharge_Once(t *testing.T) {
 	c, err = in.ParseCharge(old.ID)
 	require.NoError(t, err)
 	c.issued = c.issued.Add(-72 * time.Hour)
-	done, err := in.RefundCharge(t.Context(), c)
-	assert.True(t, err == nil && !done.Refunded, "%v, %v", done, err)
+	done, err := in.SettleCharge(t.Context(), c, 0)
+	assert.True(t, err == nil && !done.Settled, "%v, %v", done, err)
 	for i := range len(old.ID) {
 		forged := []byte(old.ID)
 		forged[i] ^= 1
 		_, err = in.ParseCharge(string(forged))
-		require.True(t, CodeOf(err) == errcode.NotFound, "changed at %d: %v", i, err)
+		require.True(t, CodeOf(err) == errcode.ChargeNotFound, "changed at %d: %v", i, err)
 	}
 	for _, id := range []string{"", "x", old.ID + "A", old.ID[:20], "AQ"} {
 		_, err = in.ParseCharge(id)
-		assert.True(t, CodeOf(err) == errcode.NotFound, "%q: %v", id, err)
+		assert.True(t, CodeOf(err) == errcode.ChargeNotFound, "%q: %v", id, err)
 	}
 	other := New(in.ledger, in.tenants.catalog, in.limiter, in.copies, Config{Once: claim.New(nil)})
 	_, err = other.ParseCharge(old.ID)
-	assert.True(t, CodeOf(err) == errcode.NotFound, "another key signs the same")
+	assert.True(t, CodeOf(err) == errcode.ChargeNotFound, "another key signs the same")
+}
+
+// A charge is settled or refunded once, also by many at once.
+func TestSettleCharge_AtOnce_OneCounts(t *testing.T) {
+	t.Parallel()
+	in := newShared(t).catalogue()
+	in.putLimits(catalog.Limit{Rule: "a", Per: []string{"tenant"}, Kind: "fixed_window", Rate: "100/day"})
+	first, _ := in.charged(ChargeRequest{Cost: 50})
+	c := testenv.Must(t).Get(in.ParseCharge(first.ID))
+	var all sync.WaitGroup
+	var settled atomic.Int64
+	for n := range 20 {
+		all.Go(func() {
+			cost := int64(n%2) * 20
+			done, err := in.SettleCharge(t.Context(), c, cost)
+			assert.NoError(t, err)
+			if done.Settled {
+				assert.Zero(t, settled.Swap(100-cost), "settled twice")
+			}
+		})
+	}
+	all.Wait()
+	_, left := in.charged(ChargeRequest{Request: Request{DryRun: true}})
+	assert.Equal(t, settled.Load(), left["a"])
+}
+
+// The ids of the version before have no units, so they can only be refunded.
+func TestSettleCharge_EarlierVersion_OnlyRefunds(t *testing.T) {
+	t.Parallel()
+	in := newShared(t).catalogue()
+	in.putLimits(catalog.Limit{Rule: "a", Per: []string{"tenant"}, Kind: "fixed_window", Rate: "100/day"})
+	first, _ := in.charged(ChargeRequest{Cost: 50})
+	c := testenv.Must(t).Get(in.ParseCharge(first.ID))
+	for i := range c.receipt.Charges {
+		c.receipt.Charges[i].Unit = 0
+	}
+	_, err := in.SettleCharge(t.Context(), c, 20)
+	assert.Equal(t, errcode.InvalidArgument, CodeOf(err), "%v", err)
+	done, err := in.SettleCharge(t.Context(), c, 0)
+	assert.True(t, err == nil && done.Settled && done.Limits[0].Remaining == 100, "%+v, %v", done, err)
 }

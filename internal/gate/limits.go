@@ -118,8 +118,9 @@ func (g *Gate) limiterRequest(ctx context.Context, c *limitsCall) ratelimit.Requ
 		Fresh: c.req.MaxStale != nil && *c.req.MaxStale <= 0,
 	}
 	for i, p := range c.rules {
+		unit := p.cost(c.req)
 		ask.Charges[i] = ratelimit.Charge{
-			Rule: &p.compiled, Dimension: p.dimension(c.req), Cost: p.times(p.cost(c.req), c.times),
+			Rule: &p.compiled, Dimension: p.dimension(c.req), Cost: p.times(unit, c.times), Unit: unit,
 		}
 		if p.zoneOfTenant {
 			ask.Charges[i].Zone = c.facts.zone

@@ -72,7 +72,7 @@ func TestRefundCharge_Override_IsOfTheOverride(t *testing.T) {
 	done, _ := in.charged(ChargeRequest{Cost: 70})
 	c, err := in.ParseCharge(done.ID)
 	require.NoError(t, err)
-	refund, err := in.RefundCharge(t.Context(), c)
-	assert.True(t, err == nil && refund.Refunded && len(refund.Limits) == 1 && refund.Limits[0].Limit == 77 &&
+	refund, err := in.SettleCharge(t.Context(), c, 0)
+	assert.True(t, err == nil && refund.Settled && len(refund.Limits) == 1 && refund.Limits[0].Limit == 77 &&
 		refund.Limits[0].Remaining == 77, "%+v, %v", refund, err)
 }

@@ -19,7 +19,8 @@ import (
 type bodies struct {
 	check, consume, debit []body.Member[gate.Request]
 	charge                []body.Member[gate.ChargeRequest]
-	chargeRefund          []body.Member[string]
+	chargeRefund          []body.Member[settlement]
+	chargeSettle          []body.Member[settlement]
 	batch                 []body.Member[batch]
 	checkBatch            []body.Member[[]gate.Request]
 	hold                  []body.Member[withDryRun[ledger.Hold]]
@@ -60,6 +61,7 @@ func newBodies() *bodies {
 		debit:        append(slices.Clone(debit), atMember()),
 		charge:       chargeMembers(),
 		chargeRefund: chargeRefundMembers(),
+		chargeSettle: chargeSettleMembers(),
 		batch:        batchMembers(slices.Concat(debit, []body.Member[gate.Request]{key})),
 		hold:         addDryRun(holdMembers(items)),
 		capture:      addDryRun(captureMembers(items)),

@@ -6,6 +6,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -29,10 +30,21 @@ func chargeMembers() []body.Member[gate.ChargeRequest] {
 	}
 }
 
-func chargeRefundMembers() []body.Member[string] {
-	return []body.Member[string]{
-		body.Required("charge_id", func(d *body.Document, id *string) { *id = d.Visible(chargeIDMax) }),
+// settlement is a charge and its cost.
+type settlement struct {
+	id   string
+	cost int64
+}
+
+func chargeRefundMembers() []body.Member[settlement] {
+	return []body.Member[settlement]{
+		body.Required("charge_id", func(d *body.Document, s *settlement) { s.id = d.Visible(chargeIDMax) }),
 	}
+}
+
+func chargeSettleMembers() []body.Member[settlement] {
+	return append(chargeRefundMembers(),
+		body.Required("cost", func(d *body.Document, s *settlement) { s.cost = d.Integer(0, bound.MaxAmount) }))
 }
 
 // chargeLimits charges rate limits and debits no units.
@@ -65,25 +77,35 @@ func (s *Server) charge(rc *request, req gate.ChargeRequest) (gate.Charged, erro
 
 // refundCharge refunds the tokens of a charge.
 func (s *Server) refundCharge(rc *request) error {
-	var id string
-	if err := decode(rc, &id, s.bodies.chargeRefund); err != nil {
+	return s.settle(rc, s.bodies.chargeRefund, "refunded")
+}
+
+// settleCharge changes the cost of a charge.
+func (s *Server) settleCharge(rc *request) error {
+	return s.settle(rc, s.bodies.chargeSettle, "settled")
+}
+
+// settle changes the cost of a charge. member is the member of the answer that reports whether it was the first time.
+func (s *Server) settle(rc *request, members []body.Member[settlement], member string) error {
+	var req settlement
+	if err := decode(rc, &req, members); err != nil {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a refund is idempotent without a key; a key that is sent must be valid
+		return err // a settlement is idempotent without a key; a key that is sent must be valid
 	}
-	charge, err := s.gate.ParseCharge(id)
+	charge, err := s.gate.ParseCharge(req.id)
 	if err != nil {
 		return err
 	}
 	if err := rc.ofTenant(charge.Tenant()); err != nil {
 		return err
 	}
-	done, err := s.gate.RefundCharge(rc.ctx, charge)
+	done, err := s.gate.SettleCharge(rc.ctx, charge, req.cost)
 	if err != nil {
 		return err
 	}
-	return rc.sendBytes(http.StatusOK, typeJSON, encoding.AppendChargeRefund(rc.out[:0], &done))
+	return rc.sendBytes(http.StatusOK, typeJSON, encoding.AppendChargeSettled(rc.out[:0], member, &done))
 }
 
 // chargeForwarded charges the limits of a forwarded request. Gateways send an idempotency key with each request, but

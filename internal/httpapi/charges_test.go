@@ -49,8 +49,8 @@ func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
 			t.Errorf("refund %d: %s", i, a.body)
 		}
 	}
-	refund(first.ChargeID+"A").problem(404, "not_found")
-	refund("x").problem(404, "not_found")
+	refund(first.ChargeID+"A").problem(404, "charge_not_found")
+	refund("x").problem(404, "charge_not_found")
 	refund("").refused("charge_id")
 	mine := s.newKey(`{"name":"n","scopes":["use"],"tenant":"mine"}`)
 	s.as(mine, "POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, first.ChargeID)).problem(403, "forbidden")
@@ -94,6 +94,52 @@ func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
 	s.call("PUT", "/v1/limits/leases", `{"per":["tenant"],"kind":"concurrency","burst":3,"debt":1}`).refused("debt")
 	s.call("PUT", "/v1/limits/exact", `{"per":["tenant"],"kind":"token_bucket","rate":"7/day","debt":104243}`).refused("debt")
 	s.call("PUT", "/v1/limits/below", `{"per":["tenant"],"kind":"token_bucket","rate":"7/day","debt":-1}`).refused("debt")
+}
+
+// TestSettleCharge_TheCostCounts charges an estimate and settles it. The limits are 100 tokens a day with a debt of 20,
+// 3 tokens for each request to /export, and a window.
+func TestSettleCharge_TheCostCounts(t *testing.T) {
+	t.Parallel()
+	s := newService(t).catalogue()
+	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"100/day","debt":20,"costs":[{"route":"/export","cost":3}]}`,
+		`{"per":["tenant"],"kind":"fixed_window","rate":"1000/day"}`)
+	charge := func(body string) string {
+		return decoded[client.ChargeAnswer](s.call("POST", "/v1/limits/charge", body).want(200)).ChargeID
+	}
+	settle := func(id string, cost int64) *answer {
+		return s.call("POST", "/v1/limits/charge/settle", fmt.Sprintf(`{"charge_id":%q,"cost":%d}`, id, cost))
+	}
+	left := func(a *answer) (n [2]int64) {
+		for i, v := range decoded[client.ChargeSettleAnswer](a.want(200)).Limits {
+			n[i] = v.Remaining
+		}
+		return n
+	}
+	first := charge(`{"tenant":"acme","cost":50}`)
+	assert.Equal(t, [2]int64{80, 980}, left(settle(first, 20)), "an estimate of 50, of which 20 were used")
+	for range 2 {
+		assert.JSONEq(t, `{"settled":false,"limits":[]}`, string(settle(first, 70).want(200).body))
+	}
+	again := s.call("POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, first)).want(200)
+	assert.JSONEq(t, `{"refunded":false,"limits":[]}`, string(again.body), "a refund after the settlement")
+	export := charge(`{"tenant":"acme","route":"/export","cost":2}`)
+	assert.Equal(t, [2]int64{65, 975}, left(settle(export, 5)), "five exports instead of two")
+	none := charge(`{"tenant":"acme","cost":65}`)
+	assert.Equal(t, [2]int64{65, 975}, left(settle(none, 0)), "a cost of 0 is a refund")
+	much := charge(`{"tenant":"acme"}`)
+	assert.Equal(t, [2]int64{0, 0}, left(settle(much, 1<<53-1)), "no limit stops a settlement")
+	state := decoded[client.LimitState](s.call("GET", "/v1/limits/r0/state?tenant=acme", "").want(200))
+	assert.Equal(t, int64(20), state.Owed, "the debt bounds it")
+	settle(first+"A", 1).problem(404, "charge_not_found")
+	settle(chargeToRefund, 1).want(200) // of the version before, and long ago
+	for body, field := range map[string]string{
+		fmt.Sprintf(`{"charge_id":%q}`, first): "cost", `{"cost":1}`: "charge_id", fmt.Sprintf(`{"charge_id":%q,"cost":-1}`, first): "cost",
+		fmt.Sprintf(`{"charge_id":%q,"cost":9007199254740992}`, first): "cost", fmt.Sprintf(`{"charge_id":%q,"cost":1.5}`, first): "cost",
+	} {
+		s.call("POST", "/v1/limits/charge/settle", body).refused(field)
+	}
+	mine := s.newKey(`{"name":"n","scopes":["use"],"tenant":"mine"}`)
+	s.as(mine, "POST", "/v1/limits/charge/settle", fmt.Sprintf(`{"charge_id":%q,"cost":1}`, first)).problem(403, "forbidden")
 }
 
 // With X-Quota-Mode: limit, a request from a gateway charges limits and no balance. It debits no units and needs no

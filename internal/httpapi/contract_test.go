@@ -106,7 +106,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "GrantExtensionRequest": fieldsOf(r.extension), "AdjustmentRequest": fieldsOf(r.adjustment),
 		"BatchDebit":   append(fieldsOf(slices.Concat(demandMembers(itemMembers()), changeMembers())), field{"idempotency_key", true}), // a dry run may omit the key; the contract does not say so
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
-		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund),
+		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund), "ChargeSettleRequest": fieldsOf(r.chargeSettle),
 		"GaugeRequest": fieldsOf(r.gauge), "KeyRequest": fieldsOf(r.key), "TestClockRequest": fieldsOf(r.clock), "KeyRotation": fieldsOf(r.rotation), "PortalSessionRequest": fieldsOf(r.link),
 		"CatalogRequest": fieldsOf(r.catalog), "CatalogBlock": fieldsOfObject[block.Block](),
 		"WebhookRequest": fieldsOf(r.webhook), "WebhookPatch": fieldsOf(r.webhookPatch), "WebhookReplayRequest": fieldsOf(r.replay),
@@ -206,7 +206,7 @@ func TestProblemKinds_EveryCodeHasContractStatus(t *testing.T) {
 	want := map[errcode.Code]int{
 		errcode.InvalidArgument: 400, codeIdempotencyKeyMissing: 400, codeUnauthenticated: 401, errcode.CreditsExhausted: 402,
 		gate.CodeForbidden: 403, errcode.TenantSuspended: 403, errcode.MeterNotInPlan: 403, gate.CodeFeatureNotInPlan: 403, gauge.CodeLimit: 403, errcode.NotFound: 404, errcode.TenantNotFound: 404,
-		errcode.GrantNotFound: 404, errcode.HoldNotFound: 404, errcode.OperationNotFound: 404, errcode.Archived: 410, codeMethodNotAllowed: 405, errcode.Conflict: 409, errcode.TooMany: 409, errcode.TooManyGrants: 409, errcode.HoldNotActive: 409,
+		errcode.GrantNotFound: 404, errcode.HoldNotFound: 404, errcode.OperationNotFound: 404, errcode.ChargeNotFound: 404, errcode.Archived: 410, codeMethodNotAllowed: 405, errcode.Conflict: 409, errcode.TooMany: 409, errcode.TooManyGrants: 409, errcode.HoldNotActive: 409,
 		catalog.CodeChangePending:    409,
 		errcode.IdempotencyKeyReused: 422, errcode.RefundExceedsDebit: 422, errcode.AmountOutOfRange: 422, gate.CodeCostExceedsCapacity: 422, gate.CodeTooManyLimits: 422, errcode.QuotaExceeded: 429,
 		gate.CodeLeaseNotFound: 404, gate.CodeRateLimited: 429, errcode.Internal: 500, errcode.QueueFull: 503, errcode.Unavailable: 503, errcode.OutcomeUnknown: 503, errcode.ReportTooSlow: 503,

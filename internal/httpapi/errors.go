@@ -65,6 +65,7 @@ func problemKinds() map[errcode.Code]problemKind {
 		errcode.GrantNotFound:        {http.StatusNotFound, "Grant not found", "the grant does not exist"},
 		errcode.HoldNotFound:         {http.StatusNotFound, "Hold not found", "the hold does not exist"},
 		errcode.OperationNotFound:    {http.StatusNotFound, "Operation not found", "the operation does not exist"},
+		errcode.ChargeNotFound:       {http.StatusNotFound, "Charge not found", "the charge does not exist"},
 		gate.CodeLeaseNotFound:       {http.StatusNotFound, "Lease not found", "no such lease: it expired, was released, or never existed"},
 		errcode.Archived:             {http.StatusGone, "Archived", "what is asked for was archived, or never existed"},
 		codeMethodNotAllowed:         {http.StatusMethodNotAllowed, "Method not allowed", "the resource does not support this method; see the Allow header"},

@@ -56,6 +56,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodPost, path: "/v1/refunds", scope: access.Use, reach: oneTenant, handler: s.refund},
 		{method: http.MethodPost, path: "/v1/limits/charge", scope: access.Use, reach: oneTenant, handler: s.chargeLimits},
 		{method: http.MethodPost, path: "/v1/limits/charge/refund", scope: access.Use, reach: oneTenant, handler: s.refundCharge},
+		{method: http.MethodPost, path: "/v1/limits/charge/settle", scope: access.Use, reach: oneTenant, handler: s.settleCharge},
 		{method: http.MethodPost, path: "/v1/leases", scope: access.Use, reach: oneTenant, handler: s.acquireLease},
 		{method: http.MethodPost, path: "/v1/leases/:lease_id/renew", scope: access.Use, reach: oneTenant, handler: s.renewLease},
 		{method: http.MethodDelete, path: "/v1/leases/:lease_id", scope: access.Use, reach: oneTenant, handler: s.releaseLease},

@@ -64,6 +64,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"acquireLease": {"POST", "/v1/leases", `{"rule":"exports","tenant":"acme","subject":"u1","route":"/search","ip":"192.0.2.1",
 			"ttl_seconds":60,"dry_run":false}`},
 		"chargeLimits":        {"POST", "/v1/limits/charge", `{"tenant":"acme","subject":"u1","route":"/x","ip":"192.0.2.1","method":"GET","cost":1,"after_the_fact":true,"rules":["to-reset"],"dry_run":false}`},
+		"settleCharge":        {"POST", "/v1/limits/charge/settle", `{"charge_id":"` + chargeToRefund + `","cost":0}`},
 		"refundCharge":        {"POST", "/v1/limits/charge/refund", `{"charge_id":"` + chargeToRefund + `"}`},
 		"renewLease":          {"POST", "/v1/leases/" + leaseToRenew + "/renew", `{"ttl_seconds":60}`},
 		"startRoll":           {"POST", "/v1/rolls", `{"as_of":"2026-01-01T00:00:00Z"}`},

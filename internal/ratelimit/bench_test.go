@@ -101,7 +101,7 @@ func benchBatch(b *testing.B, client redis.UniversalClient, batch []query, perCa
 		calls := make([]redisstore.Call, len(parts))
 		for i, part := range parts {
 			benches[i].vectors(part, now)
-			calls[i] = benches[i].calls(0)[0]
+			calls[i] = benches[i].calls(benches[i].used, 0)[0]
 		}
 		for i, reply := range script.Run(context.Background(), calls...) {
 			answers := make([]redisstore.Result[answer], len(parts[i]))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,6 +108,16 @@ func TestOutages_RedisKeepsItsData_AdmitTheLimitOnce(t *testing.T) {
 						return isAway(l) == away && d.Degraded == away
 					}, "away")
 				}
+				// knows reports whether Redis has told l the level of r. A busy machine may answer too late. If that
+				// opens the breaker, the level counts only after l has gone through the return of Redis.
+				knows := func(l *Limiter, r *rule.Rule) bool {
+					look := Request{Tenant: "acme", Fresh: true, Charges: []Charge{{Rule: r}}}
+					returned := !isAway(l) && !l.returning("")
+					if !returned {
+						clock.advance(returnFor)
+					}
+					return mustPeek(t, l, look).Mode != ModeLocal && returned
+				}
 				for _, l := range all {
 					until(l, false)
 				}
@@ -114,11 +126,9 @@ func TestOutages_RedisKeepsItsData_AdmitTheLimitOnce(t *testing.T) {
 					for _, l := range all {
 						testenv.Eventually(t, func() bool { return l.local.owing.Load() == 0 }, "nothing is owed")
 					}
-					clock.advance(returnFor)
 					for _, l := range all {
 						for _, r := range rules {
-							look := Request{Tenant: "acme", Fresh: true, Charges: []Charge{{Rule: r}}}
-							require.NotEqual(t, ModeLocal, mustPeek(t, l, look).Mode)
+							testenv.Eventually(t, func() bool { return knows(l, r) }, "it knows the level")
 						}
 					}
 					o.harm(at)
@@ -163,6 +173,37 @@ func TestOutages_NobodyAsks_ChargesReachRedis(t *testing.T) {
 	}, "the charges are in Redis")
 }
 
+// TestOutages_ManyFailedTries_OneRequestCarriesAll: in a long outage thousands of tries to reach Redis fail, some of
+// them after Redis has run their calls, and this process charges itself between them. The first request that reaches
+// Redis carries all charges in a few calls, and each charge counts once.
+func TestOutages_ManyFailedTries_OneRequestCarriesAll(t *testing.T) {
+	const tries = 2000
+	client := parallelClient(t)
+	hook := &cutHook{}
+	client.AddHook(hook)
+	var clock testClock
+	clock.us.Store(worldStart)
+	l := patientLimiter(t, client, settings{
+		redisNow: clock.now, Now: func() time.Time { return time.UnixMicro(clock.now()) }, forgetful: true,
+	})
+	l.carrying.Store(true) // the requests carry the charges, and no goroutine
+	req := requestOf(Charge{Rule: slowRule(t, rule.KindFixedWindow, 10*tries)})
+	mustPass(t, l, req)
+	hook.cut.Store(true)
+	for i := range tries {
+		hook.late.Store(i%2 == 1) // the first call is a request, which would be charged twice
+		clock.advance(redisstore.RetryAfter)
+		mustPass(t, l, req)
+	}
+	hook.cut.Store(false)
+	clock.advance(redisstore.RetryAfter)
+	before := hook.sent.Load()
+	v := mustPass(t, l, req)
+	assert.True(t, v.Mode == ModeRedis && v.Remaining == 10*tries-(tries+2), "%+v", v)
+	calls := hook.sent.Load() - before
+	assert.True(t, calls <= 3, "%d calls, want a repeated raise, one with the other charges, and the request", calls)
+}
+
 // TestOutages_OneCutOff_AdmitsItsShareMore: one of two instances does not reach Redis, and the other goes on. Together
 // they admit at most the limit and the share of the one that was cut off. When it is back, nothing more is admitted.
 func TestOutages_OneCutOff_AdmitsItsShareMore(t *testing.T) {
@@ -200,4 +241,102 @@ func TestOutages_OneCutOff_AdmitsItsShareMore(t *testing.T) {
 		v := mustPeek(t, all[0], Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, Fresh: true}).Verdicts[0]
 		assert.Zero(t, v.Owed, "%s: owed", r.Kind)
 	}
+}
+
+// TestStop_PartOfTheClusterAway_CarriesToTheRest: a process that stops while one master is away carries what it owes to
+// the other masters.
+func TestStop_PartOfTheClusterAway_CarriesToTheRest(t *testing.T) {
+	t.Parallel()
+	c := testenv.RedisClusterPrivate(t)
+	l := patientLimiter(t, patientCluster(t, c), settings{})
+	l.carrying.Store(true) // Stop carries the charges, and no goroutine
+	require.NoError(t, l.store.Start(t.Context()))
+	r := slowRule(t, rule.KindTokenBucket, 10)
+	here, gone := requestFor(tenantOn(c, 1, 0), r, "", 1), requestFor(tenantOn(c, 0, 0), r, "", 1)
+	mustPass(t, l, here)
+	c.Replicas[0].Kill()
+	c.Masters[0].Kill()
+	testenv.Eventually(t, func() bool { _ = mustConsume(t, l, gone); return isAway(l) }, "a master is away")
+	q := testenv.Must(t).Get(here.check(rule.Consume))
+	d := testenv.Must(t).Get(l.degraded(&q)) // as if this master had been away just now
+	require.True(t, d.Allowed, d)
+	require.NoError(t, l.Stop(t.Context()))
+	fresh := patientLimiter(t, patientCluster(t, c), settings{})
+	assert.EqualValues(t, 8, remaining(t, fresh, here), "left of 10 after 2 charges")
+}
+
+// TestCarry_RedisAway_CopiesNothing: while no shard answers, the goroutine that sends what is owed copies none of it.
+func TestCarry_RedisAway_CopiesNothing(t *testing.T) {
+	now := time.Now() // it stands still, so no probe is due
+	l := away(t, settings{Now: func() time.Time { return now }}, func(l *Limiter) { l.carrying.Store(true) })
+	r := slowRule(t, rule.KindTokenBucket, 10)
+	for i := range 5000 {
+		mustPass(t, l, requestFor(fmt.Sprint("t", i), r, "", 1))
+	}
+	require.EqualValues(t, 5000, l.local.owing.Load())
+	allocated := testing.AllocsPerRun(1, func() { l.carry(t.Context()) })
+	assert.Less(t, allocated, 500.0, "allocations for 5000 owed buckets")
+}
+
+// unservedHook makes all commands about one hash tag fail, as for a slot that no node serves. The other commands of the
+// pipeline are sent.
+type unservedHook struct {
+	tag  string
+	away atomic.Bool
+}
+
+// unserved is the reply of a node about a slot that no node serves.
+type unserved struct{}
+
+func (unserved) Error() string { return "CLUSTERDOWN Hash slot not served" }
+func (unserved) RedisError()   {}
+
+func (h *unservedHook) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (h *unservedHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (h *unservedHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		served := slices.DeleteFunc(slices.Clone(cmds), func(cmd redis.Cmder) bool {
+			fails := h.away.Load() && slices.ContainsFunc(cmd.Args(), func(arg any) bool {
+				key, isKey := arg.(*string)
+				return isKey && redisstore.HashTag(*key) == h.tag
+			})
+			if fails {
+				cmd.SetErr(unserved{})
+			}
+			return fails
+		})
+		if len(served) == 0 {
+			return unserved{}
+		}
+		return next(ctx, served)
+	}
+}
+
+// TestCluster_OneSlotUnserved_OthersDecideInRedis: a process owes charges to a slot that no node serves. Requests that
+// are sent together with requests on this slot are decided in Redis.
+func TestCluster_OneSlotUnserved_OthersDecideInRedis(t *testing.T) {
+	t.Parallel()
+	c := testenv.RedisClusterPrivate(t)
+	client := patientCluster(t, c)
+	l := patientLimiter(t, client, settings{Lanes: 1})
+	require.NoError(t, l.store.Start(t.Context()))
+	hook := &unservedHook{tag: tenantOn(c, 0, 0)}
+	client.AddHook(hook)
+	r := slowRule(t, rule.KindTokenBucket, 1000)
+	gone, here := requestFor(hook.tag, r, "", 1), requestFor(tenantOn(c, 0, 1), r, "", 1)
+	mustPass(t, l, gone)
+	mustPass(t, l, here)
+	hook.away.Store(true)
+	testenv.Together(64, func(i int) {
+		for range 5 {
+			req, want := here, ModeRedis
+			if i%2 == 1 {
+				req, want = gone, ModeLocal
+			}
+			d, err := l.Consume(t.Context(), req)
+			assert.True(t, err == nil && d.Allowed && d.Mode == want, "%s: %+v, %v", req.Tenant, d, err)
+		}
+	})
+	hook.away.Store(false)
+	assert.EqualValues(t, 1000-161, remaining(t, l, gone), "the charges of the process are in Redis")
 }

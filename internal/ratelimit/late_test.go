@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-func mustLate(t *testing.T, l *Limiter, req Request) Decision {
+func mustLate(t tester, l *Limiter, req Request) Decision {
 	t.Helper()
-	d, err := l.ConsumeLate(t.Context(), req)
+	d, err := l.ConsumeLate(context.Background(), req)
 	require.True(t, err == nil && d.Allowed, "a charge after the fact: %+v, %v", d, err)
 	return d
 }

@@ -92,8 +92,8 @@ func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 // LeaseTTL. r is the current version of the lease's rule, which the caller looks up. Renew returns ErrNoLease if the
 // lease has ended. The other errors are the errors of Acquire. After ErrUnavailable the lease may still be held.
 //
-// A lease may be granted or renewed while Redis is away. If the rule has room, the lease's first renewal after the
-// recovery moves it to Redis.
+// A lease may be granted or renewed while Redis is away. The process that has done so brings it to Redis afterwards. If
+// this process has ended, the lease's first renewal does it, if the rule has room.
 func (l *Limiter) Renew(ctx context.Context, id LeaseID, r *rule.Rule, ttl time.Duration) (Lease, error) {
 	if err := checkLeaseRule(r); err != nil {
 		return Lease{}, err
@@ -159,8 +159,22 @@ func (l *Limiter) decideLease(ctx context.Context, c *leaseCall) (Lease, error) 
 	if l.store == nil {
 		return l.leaseAnswer(c, l.leases.table.decide(c, l.micros(), c.rule.Burst), c.rule.Burst, ModeLocal)
 	}
-	if c.op == leaseRenew && (c.id.away || l.leases.table.away(c, l.micros())) {
+	mine, isHeld := l.leases.table.find(c, l.micros())
+	if c.op == leaseRenew && (c.id.away || isHeld && mine.away) {
 		c.op = leaseAdopt
+	}
+	if c.op == leaseAcquire && !isHeld && c.rule.OnBackendError == rule.BackendLocalShare && l.returning(c.id.key()) {
+		// Redis may lack leases of other processes, which are within their portions.
+		count := leaseCall{op: leaseCount, id: c.id, rule: c.rule}
+		share := l.leaseShare(c)
+		if r := l.leases.table.decide(&count, l.micros(), share); r.code == leaseFull && !c.rule.Shadow {
+			if l.store.IsAway(c.id.key()) { // whether it is back must be found out in any case
+				_, _ = l.askLease(ctx, count)
+			}
+			out, err := l.leaseAnswer(c, r, share, ModeLocal)
+			out.Degraded = true
+			return out, err
+		}
 	}
 	r, err := l.askLease(ctx, *c)
 	switch {
@@ -229,10 +243,14 @@ func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 	if c.op == leaseRenew {
 		c.op = leaseAdopt // another replica may have granted the lease
 	}
-	share := l.cfg.Replicas().Portion(c.rule.Burst, c.id.key()).Tokens
+	share := l.leaseShare(c)
 	r := l.leases.table.decide(c, now, share)
+	if l.leases.table.owing.Load() > 0 {
+		l.carryOn()
+	}
 	if c.op == leaseAcquire && (r.code == leaseDone || r.code == leaseHeld) {
-		c.id.away = l.leases.table.away(c, now)
+		mine, _ := l.leases.table.find(c, now)
+		c.id.away = mine.away
 	}
 	if r.code == leaseFull && c.op == leaseAdopt && !c.rule.Shadow {
 		l.metrics.countLease(c, "error", ModeLocal)
@@ -241,6 +259,11 @@ func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 	out, err := l.leaseAnswer(c, r, share, ModeLocal)
 	out.Degraded = true
 	return out, err
+}
+
+// leaseShare returns this process's portion of the capacity.
+func (l *Limiter) leaseShare(c *leaseCall) int64 {
+	return l.cfg.Replicas().Portion(c.rule.Burst, c.id.key()).Tokens
 }
 
 // openLease returns a lease that is not counted.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -20,12 +21,13 @@ type leaseTable struct {
 	max     int
 	held    int // leases in all buckets, including ended ones that are not dropped yet
 	swept   int64
+	owing   atomic.Int64 // number of leases that are away
 	buckets map[string]*leaseBucket
 }
 
 // leaseBucket has the leases of one bucket. All times are in µs of this process's clock.
 type leaseBucket struct {
-	rule    string
+	count   leaseCall // counts the leases of this bucket
 	leases  map[string]heldLease
 	soonest int64 // no lease ends before this time
 	epoch   int64 // epoch of the data in Redis at the last reply; 0 if there was no reply
@@ -113,28 +115,25 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	t.tidy(key, b)
 }
 
-// away reports whether the lease is in this table and was granted or renewed while Redis was away. Redis may not know
-// when such a lease ends.
-func (t *leaseTable) away(c *leaseCall, now int64) bool {
+// find returns the lease of c, if it is in this table.
+func (t *leaseTable) find(c *leaseCall, now int64) (mine heldLease, isHeld bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b := t.buckets[c.id.key()]
-	if b == nil {
-		return false
+	if b := t.buckets[c.id.key()]; b != nil {
+		mine, isHeld = b.leases[c.id.name()]
 	}
-	mine, isHeld := b.leases[c.id.name()]
-	return isHeld && mine.away && mine.ends > now
+	return mine, isHeld && mine.ends > now
 }
 
-// knownLease is a lease that Redis has lost with its data, and that this process knows.
+// knownLease is a lease that this process knows, and that Redis lacks.
 type knownLease struct {
-	name string
-	left int64 // us
+	name       string
+	left, ends int64 // us
 }
 
-// lost returns the leases of a bucket that are stored with another epoch, and so are not in the present data of
-// Redis.
-func (t *leaseTable) lost(key string, epoch, now int64) (all []knownLease) {
+// lacking returns the leases of a bucket that Redis lacks or knows with an earlier end: those that this process has
+// granted or renewed itself, and those of another epoch than that of the present data of Redis, if it is known.
+func (t *leaseTable) lacking(key string, epoch, now int64) (all []knownLease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.buckets[key]
@@ -142,27 +141,44 @@ func (t *leaseTable) lost(key string, epoch, now int64) (all []knownLease) {
 		return nil
 	}
 	for name, l := range b.leases {
-		if l.epoch != 0 && l.epoch != epoch && l.ends > now {
-			all = append(all, knownLease{name, l.ends - now})
+		if (l.away || epoch != 0 && l.epoch != 0 && l.epoch != epoch) && l.ends > now {
+			all = append(all, knownLease{name, l.ends - now, l.ends})
 		}
 	}
 	return all
 }
 
-// restored records that Redis's data with this epoch contains the named leases of a bucket.
-func (t *leaseTable) restored(key string, names []string, epoch int64) {
+// restored records that Redis's data with this epoch contains leases of a bucket, unless they were renewed since.
+func (t *leaseTable) restored(key string, all []knownLease, epoch int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.buckets[key]
 	if b == nil {
 		return
 	}
-	for _, name := range names {
-		if l, known := b.leases[name]; known {
-			l.away, l.epoch = false, epoch
-			b.leases[name] = l
+	for _, was := range all {
+		if l := b.leases[was.name]; l.ends == was.ends {
+			t.put(b, &b.count, was.name, heldLease{ends: l.ends, epoch: epoch})
 		}
 	}
+}
+
+// owed returns calls that count the leases of the buckets with leases that Redis lacks, if the function asked accepts
+// the key.
+func (t *leaseTable) owed(now int64, asked func(key string) bool) (all []leaseCall) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key := range t.buckets {
+		b := t.current(key, now)
+		for _, l := range b.leases {
+			if l.away && asked(key) {
+				all = append(all, b.count)
+				break
+			}
+		}
+		t.tidy(key, b)
+	}
+	return all
 }
 
 // byRule returns the number of held leases per rule.
@@ -173,7 +189,7 @@ func (t *leaseTable) byRule(now int64) map[string]int {
 	for _, b := range t.buckets {
 		for _, l := range b.leases {
 			if l.ends > now {
-				all[b.rule]++
+				all[b.count.rule.Metric]++
 			}
 		}
 	}
@@ -266,18 +282,24 @@ func (t *leaseTable) tidy(key string, b *leaseBucket) {
 }
 
 func (t *leaseTable) put(b *leaseBucket, c *leaseCall, name string, l heldLease) {
-	if _, known := b.leases[name]; !known {
-		t.held++
+	t.drop(b, name)
+	t.held++
+	if l.away {
+		t.owing.Add(1)
 	}
 	if len(b.leases) == 0 || l.ends < b.soonest {
 		b.soonest = l.ends
 	}
-	b.rule, b.leases[name] = c.rule.Metric, l
+	b.leases[name] = l
+	b.count = leaseCall{op: leaseCount, id: c.id, rule: c.rule}
 }
 
 func (t *leaseTable) drop(b *leaseBucket, name string) {
-	if _, known := b.leases[name]; known {
+	if l, known := b.leases[name]; known {
 		delete(b.leases, name)
 		t.held--
+		if l.away {
+			t.owing.Add(-1)
+		}
 	}
 }

@@ -2,9 +2,9 @@ package ratelimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,22 +132,6 @@ func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 		"%d held before and %d given during the outage, want %d; the capacity is %d", before, during, allowed, capacity)
 }
 
-// Redis lost its data before the outage, not during it. Leases that were granted during the outage take no room from
-// other leases.
-func TestRenew_AfterOutage_EarlierLoss_TakesNobodysPlace(t *testing.T) {
-	t.Parallel()
-	o := newLeaseOutage(t, func(s *testenv.RedisServer, l *Limiter, req LeaseRequest) {
-		client := patientClient(t, s.Options())
-		require.NoError(t, client.FlushAll(t.Context()).Err())
-		require.EqualValues(t, 2, mustCount(t, l, req).InUse)
-		s.Pause()
-	}, (*testenv.RedisServer).Resume)
-	assert.EqualValues(t, 2, mustCount(t, o.l, o.req).InUse, "leases, want the 2 from before the outage")
-	mustAcquire(t, o.l, o.req)
-	o.renew(o.born[0], 4)
-	o.renew(o.born[1], 0)
-}
-
 // leaseOutage has two leases that were granted before an outage of Redis and renewed during it, and two leases that
 // were granted during it. Their rule allows four leases.
 type leaseOutage struct {
@@ -187,41 +171,122 @@ func newLeaseOutage(t *testing.T, begin func(*testenv.RedisServer, *Limiter, Lea
 	return o
 }
 
-// renew renews a lease in Redis and expects that inUse leases are held. If inUse is 0, it expects ErrNoLease.
-func (o *leaseOutage) renew(id LeaseID, inUse int64) {
-	o.t.Helper()
-	switch renewed, err := o.l.Renew(o.t.Context(), id, o.req.Rule, time.Hour); {
-	case inUse == 0 && !errors.Is(err, ErrNoLease):
-		o.t.Errorf("renewed without room: %+v, %v", renewed, err)
-	case inUse > 0 && (err != nil || renewed.ID != id || renewed.Mode != ModeRedis || renewed.InUse != inUse):
-		o.t.Errorf("%+v, %v; want %d in use", renewed, err, inUse)
+// After an outage all leases are back, including those that were granted in it, and no new lease takes their room,
+// whether Redis still has its data, has lost them in the outage, or had lost them before.
+func TestAcquire_AfterOutage_NewLeasesTakeNobodysPlace(t *testing.T) {
+	t.Parallel()
+	pause := func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Pause() }
+	for name, outage := range map[string]struct {
+		begin func(*testenv.RedisServer, *Limiter, LeaseRequest)
+		end   func(*testenv.RedisServer)
+	}{
+		"the data stay": {pause, (*testenv.RedisServer).Resume},
+		"the data are lost": {
+			func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Kill() }, (*testenv.RedisServer).Start,
+		},
+		"the data were lost before": {func(s *testenv.RedisServer, l *Limiter, req LeaseRequest) {
+			require.NoError(t, patientClient(t, s.Options()).FlushAll(t.Context()).Err())
+			require.EqualValues(t, 2, mustCount(t, l, req).InUse)
+			s.Pause()
+		}, (*testenv.RedisServer).Resume},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newLeaseOutage(t, outage.begin, outage.end)
+			assert.False(t, mustAcquire(t, o.l, o.req).Held, "a new lease takes the room of another")
+			for _, id := range append(o.old, o.born...) {
+				renewed, err := o.l.Renew(t.Context(), id, o.req.Rule, time.Hour)
+				assert.True(t, err == nil && renewed.ID == id && renewed.Mode == ModeRedis && renewed.InUse == 4, "%+v, %v", renewed, err)
+			}
+			mustRelease(t, o.l, o.born[0])
+			assert.True(t, mustAcquire(t, o.l, o.req).Held, "a lease is free")
+		})
 	}
 }
 
-// TestRenew_AfterOutage_MovesLeaseToRedis: a renewal moves a lease to Redis if there is room. Otherwise the lease is
-// gone, and the renewal returns ErrNoLease.
-func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
+// A process has granted a lease while Redis was away, and has ended before it could bring the lease to Redis. A renewal
+// at another process does it if there is room.
+func TestRenew_LeaseOfAnEndedProcess_NeedsRoom(t *testing.T) {
 	t.Parallel()
-	o := newLeaseOutage(t, func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Pause() }, (*testenv.RedisServer).Resume)
-	stranger := mustAcquire(t, o.l, o.req)
-	o.renew(o.old[0], 3)
-	o.renew(o.born[0], 4)
-	o.renew(o.born[1], 0)
-	o.renew(o.old[1], 4)
-	mustRelease(t, o.l, stranger.ID)
-	o.renew(o.born[1], 4)
-	mustRelease(t, o.l, o.born[1])
-	assert.EqualValues(t, 3, mustCount(t, o.l, o.req).InUse)
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{})
+	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 2), TTL: time.Hour}
+	orphan := LeaseID{Tenant: "acme", Rule: req.Rule.ID, away: true, nonce: nonceOf("orphan")}
+	first, second := mustAcquire(t, l, req), mustAcquire(t, l, req)
+	_, err := l.Renew(t.Context(), orphan, req.Rule, time.Hour)
+	require.ErrorIs(t, err, ErrNoLease, "renewed without room")
+	mustRelease(t, l, first.ID)
+	renewed, err := l.Renew(t.Context(), orphan, req.Rule, time.Hour)
+	assert.True(t, err == nil && renewed.InUse == 2, "%+v, %v", renewed, err)
+	mustRelease(t, l, orphan)
+	mustRelease(t, l, second.ID)
+	assert.Zero(t, mustCount(t, l, req).InUse)
 }
 
-// TestRenew_AfterOutageThatLostTheData_AllAreBack: Redis loses its data in the outage. All leases return with their
-// renewals, including the leases granted in the outage, and no new lease takes their room.
-func TestRenew_AfterOutageThatLostTheData_AllAreBack(t *testing.T) {
+// Of 12 leases 4 are held, then Redis is away, the instances grant what they can, and Redis returns. At no time more
+// than 12 are held, however Redis is away, by one instance and by two, also if one of them gets no more requests.
+func TestOutages_Leases_StayWithinTheLimit(t *testing.T) {
 	t.Parallel()
-	o := newLeaseOutage(t, func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Kill() }, (*testenv.RedisServer).Start)
-	assert.False(t, mustAcquire(t, o.l, o.req).Held, "a new lease takes the room of another")
-	for _, id := range append(o.old, o.born...) {
-		o.renew(id, 4)
+	for name, outage := range outages() {
+		for n := 1; n <= 2; n++ {
+			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
+				t.Parallel()
+				p, clock := newPlace(t), &movableClock{}
+				all := instances(t, n, p.url, clock)
+				req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 12), TTL: time.Hour}
+				other := LeaseRequest{Tenant: "other", Rule: concurrency(t, rule.MaxLeases)}
+				var held []LeaseID
+				acquire := func(l *Limiter) bool {
+					lease, err := l.Acquire(t.Context(), req)
+					require.NoError(t, err)
+					if lease.Held {
+						held = append(held, lease.ID)
+					}
+					require.LessOrEqual(t, len(held), 12, "leases are held: %+v", lease)
+					return lease.Held
+				}
+				testenv.Eventually(t, func() bool { return mustCount(t, all[0], req).Mode == ModeRedis }, "Redis decides")
+				for range 4 {
+					require.True(t, acquire(all[0]))
+				}
+				for _, l := range all {
+					require.EqualValues(t, 4, mustCount(t, l, req).InUse)
+				}
+				outage.harm(p)
+				for _, l := range all {
+					testenv.Eventually(t, func() bool {
+						mustAcquire(t, l, other) // a full Redis counts leases, and grants none
+						return isAway(l)
+					}, "Redis is away")
+				}
+				for _, l := range all {
+					for acquire(l) {
+					}
+				}
+				outage.heal(p)
+				l := all[n-1] // the others get no more requests
+				testenv.Eventually(t, func() bool {
+					clock.advance(redisstore.RetryAfter)
+					return mustCount(t, l, req).Mode == ModeRedis
+				}, "Redis is back")
+				for acquire(l) { // Redis lacks the leases of the others
+				}
+				testenv.Eventually(t, func() bool {
+					clock.advance(redisstore.RetryAfter)
+					return !slices.ContainsFunc(all, (*Limiter).owing)
+				}, "Redis has all leases")
+				clock.advance(returnFor)
+				for acquire(l) {
+				}
+				assert.Len(t, held, 12)
+				assert.EqualValues(t, 12, mustCount(t, l, req).InUse)
+				for _, id := range held[1:] {
+					renewed, err := l.Renew(t.Context(), id, req.Rule, time.Hour)
+					require.True(t, err == nil && renewed.ID == id, "%+v, %v", renewed, err)
+				}
+				mustRelease(t, l, held[0])
+				assert.EqualValues(t, 11, mustCount(t, l, req).InUse)
+			})
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 	leaseAdopt   leaseOp = 2 // renew, or acquire if the lease is not held
 	leaseRelease leaseOp = 3
 	leaseCount   leaseOp = 4
-	leaseRestore leaseOp = 5 // restore lost leases, even beyond the capacity
+	leaseRestore leaseOp = 5 // restore leases that Redis lacks, even beyond the capacity
 )
 
 // String returns the value of the label operation in metrics.
@@ -102,8 +102,9 @@ func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error)
 	return r, nil
 }
 
-// sendLeases sends a batch in one pipeline, with a script call for each lease call. If Redis has lost the data of a
-// call, other calls first restore the leases that this process knows in the call's bucket. Then the call is sent again.
+// sendLeases sends a batch in one pipeline, with a script call for each lease call. Before them, other calls restore the
+// leases of the same buckets that this process knows and Redis lacks. If Redis has lost the data of a call, the call is
+// sent again.
 func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstore.Result[leaseReply] {
 	results := make([]redisstore.Result[leaseReply], len(batch))
 	all := make([]int, len(batch))
@@ -123,7 +124,7 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 		return nil
 	}
 	epochs := l.local.epochs
-	restores := l.lostLeases(batch, open)
+	restores := l.lackingLeases(batch, open)
 	n := len(restores)
 	calls := make([]redisstore.Call, 0, n+len(open)) // calls for one slot run in this order
 	for _, r := range restores {
@@ -135,8 +136,8 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 	replies := b.Run(l.leases.script, calls)
 	for i, r := range restores {
 		if reply, _, err := readLease(replies[i]); err == nil && reply.code == leaseDone {
-			l.leases.table.restored(r.key, r.names, reply.epoch)
-			l.metrics.raised.Add(float64(len(r.names)))
+			l.leases.table.restored(r.key, r.all, reply.epoch)
+			l.metrics.raised.Add(float64(len(r.all)))
 		}
 	}
 	for at, i := range open {
@@ -170,41 +171,38 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 	return lost
 }
 
-// lostCall is a script call that restores lost leases of one bucket.
-type lostCall struct {
-	call  redisstore.Call
-	key   string
-	names []string
+// restoreCall is a script call that restores leases of one bucket.
+type restoreCall struct {
+	call redisstore.Call
+	key  string
+	all  []knownLease
 }
 
 // maxRestored is the largest number of leases that one script call restores.
 const maxRestored = 500
 
-// lostLeases returns the calls that restore lost leases. It examines the buckets of the calls in the list `open`. If
-// Redis has lost the data of a bucket, the leases that this process knows in the bucket are restored.
-func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
+// lackingLeases returns the calls that restore what Redis lacks of the buckets of the calls in the list `open`.
+func (l *Limiter) lackingLeases(batch []leaseCall, open []int) (all []restoreCall) {
 	epochs := l.local.epochs
-	if !epochs.lost.Load() {
+	if !epochs.lost.Load() && l.leases.table.owing.Load() == 0 {
 		return nil
 	}
 	asked := map[string]bool{}
 	for _, i := range open {
 		id := batch[i].id
 		key, epoch := id.key(), epochs.of(id.tag())
-		if epoch == 0 || asked[key] {
+		if asked[key] {
 			continue
 		}
 		asked[key] = true
-		for part := range slices.Chunk(l.leases.table.lost(key, epoch, l.micros()), maxRestored) {
-			r := lostCall{key: key, call: redisstore.Call{Keys: []string{key, epochs.key(id.tag())}}}
-			r.call.Args = []any{int64(leaseRestore), l.cfg.redisNow(), int64(rule.MaxLeases), part[0].left, part[0].name, epoch}
-			for i, lease := range part {
-				r.names = append(r.names, lease.name)
-				if i > 0 {
-					r.call.Args = append(r.call.Args, lease.left, lease.name)
-				}
+		for part := range slices.Chunk(l.leases.table.lacking(key, epoch, l.micros()), maxRestored) {
+			call := redisstore.Call{Keys: []string{key, epochs.key(id.tag())}, Args: []any{
+				int64(leaseRestore), l.cfg.redisNow(), int64(rule.MaxLeases), part[0].left, part[0].name, max(unknownEpoch, epoch),
+			}}
+			for _, lease := range part[1:] {
+				call.Args = append(call.Args, lease.left, lease.name)
 			}
-			all = append(all, r)
+			all = append(all, restoreCall{call, key, part})
 		}
 	}
 	return all

@@ -123,13 +123,13 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// Stop refuses new requests, waits for refunds in other slots, and carries charges of this process to Redis if it is
-// there, all at most for the budget. Stop the store after the limiter: the store's Stop finishes the queued requests.
+// Stop refuses new requests, waits for refunds in other slots, and sends charges of this process to the shards of Redis
+// that answer. Each takes the budget at most. Stop the store after the limiter: the store's Stop finishes the queued requests.
 func (l *Limiter) Stop(ctx context.Context) error {
 	l.stopped.Store(true)
 	l.cancel()
 	l.background.stop()
-	if l.store != nil && !l.store.AnyAway() {
+	if l.store != nil {
 		ctx, cancel := context.WithTimeout(ctx, l.store.Budget())
 		defer cancel()
 		l.carry(ctx)
@@ -298,13 +298,10 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))
 	}
 	results := make([]redisstore.Result[answer], len(queries))
-	if err := l.sendEpochs(b, vectors, queries); err != nil {
-		for i := range results {
-			results[i].Err = err
-		}
+	if vectors = l.sendEpochs(b, vectors, queries, results); len(vectors) == 0 {
 		return results
 	}
-	replies := b.Run(l.script, bench.calls(l.cfg.redisNow()))
+	replies := b.Run(l.script, bench.calls(vectors, l.cfg.redisNow()))
 	if l.store.IsCluster() {
 		l.sendMoving(b, vectors, replies)
 	}

@@ -296,6 +296,17 @@ func TestStop_FinishesQueuedRequestsRefusesTheRest(t *testing.T) {
 	assert.ErrorIs(t, err, ErrStopped, "a refund after Stop")
 }
 
+// TestBackground_Stopped_WorkStartsMoreWork: work that runs after the stop may need other work, for example a refund that
+// finds Redis away and wants to send later what it could not send.
+func TestBackground_Stopped_WorkStartsMoreWork(t *testing.T) {
+	t.Parallel()
+	var b background
+	b.stop()
+	both := make(chan struct{})
+	go b.run(func() { b.run(func() { close(both) }) })
+	testenv.Receive(t, both)
+}
+
 func TestConsume_ContextEnds_ReturnsItsError(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{})

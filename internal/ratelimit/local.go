@@ -46,7 +46,7 @@ type localState struct {
 type stripe struct {
 	mu   sync.Mutex
 	all  map[string]localLevel
-	owed map[string]charge   // by key: buckets whose charges in this process Redis has not got yet; nil if there are none yet
+	owed map[string]charge   // by key: levels whose charges in this process Redis has not got yet; nil if there are none yet
 	bans map[string]localBan // nil if there are none yet
 	logs int                 // the sum of extra over the levels
 }
@@ -129,20 +129,19 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	for i := range q.charges {
 		c, r := &q.charges[i], &a.results[i]
 		b := replicas.LimitOf(c.rule, c.key)
-		dirty, changed := r.level.Rebased || r.level.MustStore, false
+		before := r.level
 		switch {
 		case q.op == rule.Refund:
-			before := r.level
 			r.level = b.Refund(before, c.cost, c.taken)
-			changed = r.level.Used != before.Used || r.level.Prev != before.Prev
 		case q.op == rule.Consume && a.allowed && r.code == rule.Pass && r.banned == 0:
-			r.level, changed = b.Charge(r.level, c.cost), true
+			r.level = b.Charge(before, c.cost, rule.UnknownTime)
 		case q.op == rule.Late:
 			if c = c.late(b, r); r.taken > 0 {
-				r.level, changed = b.Charge(r.level, r.taken), true
+				r.level = b.Charge(before, r.taken, c.taken)
 			}
 		}
-		if dirty || changed {
+		changed := r.level.Used != before.Used || r.level.Prev != before.Prev
+		if changed || before.Rebased || before.MustStore {
 			l.keepOwn(q, c, now, b, r.level, changed, replicas)
 		}
 	}
@@ -207,8 +206,9 @@ func (l *localState) known(c *charge, now int64) localLevel {
 }
 
 // observe copies the levels from a reply of Redis to this process, except for buckets of which Redis lacks charges of
-// this process or, if returning is true, may lack charges of others. now is the time by this process's clock. The result
-// `all` reports whether this process now has the same level of each bucket as Redis.
+// this process. If returning is true, Redis may also lack charges of other processes. Then this process keeps the levels
+// of its portions. now is the time by this process's clock. The result `all` reports whether this process now has the
+// same level of each bucket as Redis.
 func (l *localState) observe(v *vector, results []redisstore.Result[answer], now int64, returning bool) (all bool) {
 	last := v.last(results)
 	all = true
@@ -232,7 +232,7 @@ func (l *localState) observeKey(tag, key string, next localLevel, bans *rule.Rul
 	if bans.Ban.After > 0 {
 		shard.observeBan(key, bans, r, now)
 	}
-	if e := shard.at(key, now); returning && e.whole != nil { // the portion goes on
+	if e := shard.at(key, now); returning && e.whole != nil { // the level of the portion stays
 		known, _ := next.of.Store(r.level, now)
 		e.whole, e.epoch = &withoutRedis{State: known, sent: e.whole.sent}, next.epoch
 		shard.all[key] = e
@@ -293,7 +293,10 @@ func (l *localState) put(shard *stripe, key string, now int64, e localLevel) {
 	}
 }
 
+// drop drops the level of a key. Only the level has what Redis lacks of the bucket, so nothing is owed any more. The
+// caller holds the lock.
 func (l *localState) drop(shard *stripe, key string) {
+	l.unowe(shard, key)
 	if e, known := shard.all[key]; known {
 		shard.logs -= e.extra()
 		delete(shard.all, key)

@@ -79,6 +79,28 @@ func TestLocalState_FullBucket_GivesRoomWithoutEviction(t *testing.T) {
 	}
 }
 
+// TestLocalState_Outage_OwesOnlyWhatItKnows: in an outage a process owes Redis charges only of levels that it has. So
+// MaxLocalLevels bounds both.
+func TestLocalState_Outage_OwesOnlyWhatItKnows(t *testing.T) {
+	t.Parallel()
+	noCarrying := func(l *Limiter) { l.carrying.Store(true) } // the goroutine does not run, so the test needs no locks
+	l := away(t, settings{MaxLocalLevels: 10 * localStripes}, noCarrying)
+	r := compile(t, rule.Spec{Rate: "1/day", Burst: 5})
+	for i := range 5000 {
+		mustPass(t, l, requestFor(fmt.Sprint("t", i), r, "", 1))
+	}
+	owed := 0
+	for i := range l.local.stripes {
+		owed += len(l.local.stripes[i].owed)
+		for key := range l.local.stripes[i].owed {
+			_, known := l.local.stripes[i].all[key]
+			require.True(t, known, "%s is owed, and its level is dropped", key)
+		}
+	}
+	assert.NotZero(t, owed)
+	assert.EqualValues(t, owed, l.local.owing.Load(), "the count of what is owed")
+}
+
 func TestLocalLevel_OfRedis_SameFractionOfAShare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

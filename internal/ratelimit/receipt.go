@@ -21,6 +21,7 @@ type Receipt struct {
 type ReceiptCharge struct {
 	Rule, Dimension string
 	Cost            int64
+	Unit            int64 // Charge.Unit; 0 in receipts of a version that did not store it
 
 	taken int64
 }
@@ -31,13 +32,13 @@ var errReceipt = errors.New("ratelimit: not a receipt")
 func (req Request) Receipt() Receipt {
 	r := Receipt{Tenant: req.Tenant, Charges: make([]ReceiptCharge, len(req.Charges)), local: req.local}
 	for i, c := range req.Charges {
-		r.Charges[i] = ReceiptCharge{Rule: c.Rule.ID, Dimension: c.Dimension, Cost: c.Cost, taken: c.taken}
+		r.Charges[i] = ReceiptCharge{Rule: c.Rule.ID, Dimension: c.Dimension, Cost: c.Cost, Unit: c.Unit, taken: c.taken}
 	}
 	return r
 }
 
-// Request returns the argument for Limiter.Refund. It contains the charges whose rules find returns, with the time
-// zones of their windows. Charges of rules that no longer exist are left out.
+// Request returns the argument for Limiter.Refund and Limiter.Settle. It contains the charges whose rules find returns,
+// with the time zones of their windows. Charges of rules that no longer exist are left out.
 func (r *Receipt) Request(find func(id string) (*rule.Rule, *time.Location)) Request {
 	req := Request{Tenant: r.Tenant}
 	for i, c := range r.Charges {
@@ -48,7 +49,7 @@ func (r *Receipt) Request(find func(id string) (*rule.Rule, *time.Location)) Req
 		if r.local&(1<<i) != 0 {
 			req.local |= 1 << len(req.Charges)
 		}
-		req.Charges = append(req.Charges, Charge{Rule: known, Dimension: c.Dimension, Cost: c.Cost, Zone: zone, taken: c.taken})
+		req.Charges = append(req.Charges, Charge{Rule: known, Dimension: c.Dimension, Cost: c.Cost, Unit: c.Unit, Zone: zone, taken: c.taken})
 	}
 	return req
 }
@@ -65,14 +66,14 @@ func (r *Receipt) Append(b []byte) []byte {
 	for _, c := range r.Charges {
 		text(c.Rule)
 		text(c.Dimension)
-		b = binary.AppendVarint(binary.AppendVarint(b, c.Cost), c.taken)
+		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, c.Cost), c.taken), c.Unit)
 	}
 	return b
 }
 
-// ParseReceipt reads a receipt that Append wrote. b must come from a trusted source, because only its length is
-// checked.
-func ParseReceipt(b []byte) (Receipt, error) {
+// ParseReceipt reads a receipt that Append wrote, or, if units is false, one of the version before, without units. b
+// must come from a trusted source, because only its length is checked.
+func ParseReceipt(b []byte, units bool) (Receipt, error) {
 	var r Receipt
 	bad := false
 	next := func(n int) []byte {
@@ -93,7 +94,11 @@ func ParseReceipt(b []byte) (Receipt, error) {
 	r.Tenant = text()
 	r.local = binary.BigEndian.Uint16(next(2))
 	for range next(1)[0] {
-		r.Charges = append(r.Charges, ReceiptCharge{Rule: text(), Dimension: text(), Cost: number(), taken: number()})
+		c := ReceiptCharge{Rule: text(), Dimension: text(), Cost: number(), taken: number()}
+		if units {
+			c.Unit = number()
+		}
+		r.Charges = append(r.Charges, c)
 	}
 	if bad || len(b) > 0 || len(r.Charges) > MaxCharges {
 		return Receipt{}, errReceipt

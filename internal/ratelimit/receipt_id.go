@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	receiptVersion  = 1
+	receiptVersion  = 2 // in version 1 receipts have no units
 	receiptNonceLen = 8 // bytes; the nonce makes the ids of two charges in the same millisecond differ
 	receiptMacLen   = 16
 )
@@ -39,14 +39,14 @@ func (x *ReceiptIDs) Text(r Receipt) string {
 // returns an error if the id was not signed with the key.
 func (x *ReceiptIDs) Parse(id string) (r Receipt, issued time.Time, name string, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
-	if err != nil || len(b) < 1+8+receiptNonceLen+receiptMacLen || b[0] != receiptVersion {
+	if err != nil || len(b) < 1+8+receiptNonceLen+receiptMacLen || b[0] < 1 || b[0] > receiptVersion {
 		return Receipt{}, time.Time{}, "", errReceiptID
 	}
 	signed, mac := b[:len(b)-receiptMacLen], b[len(b)-receiptMacLen:]
 	if !hmac.Equal(mac, x.sign(signed)) {
 		return Receipt{}, time.Time{}, "", errReceiptID
 	}
-	if r, err = ParseReceipt(signed[1+8+receiptNonceLen:]); err != nil {
+	if r, err = ParseReceipt(signed[1+8+receiptNonceLen:], b[0] > 1); err != nil {
 		return Receipt{}, time.Time{}, "", errReceiptID
 	}
 	return r, time.UnixMilli(int64(binary.BigEndian.Uint64(signed[1:9]))), base64.RawURLEncoding.EncodeToString(mac), nil

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // TestRefund_ReturnsTheVerdictsAfterIt: Refund returns the same verdicts as a peek after it, in the order of the
@@ -57,4 +59,38 @@ func TestRefund_OtherRate_GoesByTheRateOfTheBucket(t *testing.T) {
 			assert.Equal(t, want, remaining(t, l, all), "%s, refunded at %s", tc.rate, tc.other)
 		}
 	})
+}
+
+// TestRefund_AfterOutage_GoesByTheClockOfRedis: during an outage a process decides a charge by its own clock. After the
+// outage it refunds the charge in Redis, however wrong its own clock is.
+func TestRefund_AfterOutage_GoesByTheClockOfRedis(t *testing.T) {
+	t.Parallel()
+	for name, skew := range map[string]time.Duration{"behind": -80 * 24 * time.Hour, "ahead": 80 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at, clock := newPlace(t), &movableClock{}
+			clock.advance(skew)
+			l := limiterOn(t, productionClient(t, at.url), settings{Now: clock.now})
+			for _, kind := range []rule.Kind{rule.KindTokenBucket, rule.KindFixedWindow, rule.KindSlidingWindow} {
+				r := slowRule(t, kind, 10)
+				look := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, Fresh: true}
+				back := func() bool {
+					clock.advance(redisstore.RetryAfter)
+					return l.local.owing.Load() == 0 && mustPeek(t, l, look).Mode == ModeRedis
+				}
+				testenv.Eventually(t, back, "redis decides")
+				at.server.Pause()
+				testenv.Eventually(t, func() bool { _ = mustPeek(t, l, look); return isAway(l) }, "away")
+				req := requestOf(Charge{Rule: r, Cost: 4})
+				d := mustConsume(t, l, req)
+				require.True(t, d.Allowed && d.Mode == ModeLocal, d)
+				at.server.Resume()
+				testenv.Eventually(t, back, "redis decides and has the charge")
+				require.EqualValues(t, 6, remaining(t, l, look), "%s: left after the outage", kind)
+				mustRefund(t, l, d, req)
+				// The clock of the process has jumped by seconds since the charge, and a bucket refills for that long.
+				assert.GreaterOrEqual(t, remaining(t, l, look), int64(9), "%s: left after the refund", kind)
+			}
+		})
+	}
 }

@@ -29,8 +29,10 @@ type Charge struct {
 	// Cost is the number of tokens to take, or to give back in a refund; 0 is the rule's own cost. A cost beyond the
 	// rule's capacity gets the verdict Never, which is not an error.
 	Cost int64
+	// Unit is the number of tokens that the charge takes if the request costs 1. It is only kept for a Receipt.
+	Unit int64
 
-	taken int64 // µs; of a refund: Verdict.at after the charge, or rule.UnknownTime
+	taken int64 // µs; of a refund or settlement: Verdict.at after the charge, or rule.UnknownTime
 }
 
 // Request is a tenant and 1..MaxCharges charges with distinct buckets, which are decided together.

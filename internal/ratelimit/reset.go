@@ -42,7 +42,6 @@ func (l *localState) forget(key string) (known bool) {
 	_, known = shard.all[key]
 	_, banned := shard.bans[key]
 	l.drop(shard, key)
-	l.unowe(shard, key)
 	delete(shard.bans, key)
 	return known || banned
 }

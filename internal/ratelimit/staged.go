@@ -188,8 +188,7 @@ func (p *partResult) place(d *Decision) {
 func merge(q *query, all []*partResult) Decision {
 	d := Decision{Allowed: true, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
-		r := q.charges[i].rule
-		d.Verdicts[i] = Verdict{Rule: r, Shadow: r.Shadow, Allowed: true, Unknown: true}
+		d.Verdicts[i] = unknown(q.charges[i].rule)
 	}
 	for _, p := range all {
 		d.Allowed = d.Allowed && p.asked && p.err == nil && p.d.Allowed
@@ -222,17 +221,19 @@ type background struct {
 // run runs f in a separate goroutine, or after stop in the caller's goroutine. done is closed when f has returned.
 func (b *background) run(f func()) (done <-chan struct{}) {
 	ended := make(chan struct{})
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.stopped {
-		f()
-		close(ended)
-		return ended
-	}
-	b.all.Go(func() {
+	work := func() {
 		defer close(ended)
 		f()
-	})
+	}
+	b.mu.Lock()
+	stopped := b.stopped
+	if !stopped {
+		b.all.Go(work)
+	}
+	b.mu.Unlock() // f may call run
+	if stopped {
+		work()
+	}
 	return ended
 }
 

@@ -89,7 +89,7 @@ type form struct {
 type formCharge struct {
 	rule, bucket int // the numbers of the rule and the bucket in the script call, from 1
 	cost         int64
-	more         int64 // of a refund: the time of the charge; of a charge after the fact: the debt
+	taken, debt  int64 // of a refund: charge.taken; of a charge after the fact: this and the debt
 }
 
 const (
@@ -172,10 +172,11 @@ func (v *vector) add(position int, q *query) {
 			bucket = nearest + v.at[i]
 		}
 		next := formCharge{rule: v.ruleOf[v.at[i]] + 1, bucket: bucket, cost: c.cost}
-		if q.op == rule.Refund {
-			next.more = c.taken
-		} else if q.op == rule.Late {
-			next.more = c.rule.Debt
+		if q.op >= rule.Refund {
+			next.taken = c.taken
+		}
+		if q.op == rule.Late {
+			next.debt = c.rule.Debt
 		}
 		v.charges = append(v.charges, next)
 	}
@@ -237,7 +238,10 @@ func (v *vector) call(now int64) redisstore.Call {
 			c := &charges[i]
 			args = append(args, c.rule, c.bucket, &c.cost)
 			if f.op >= rule.Refund {
-				args = append(args, &c.more)
+				args = append(args, &c.taken)
+			}
+			if f.op == rule.Late {
+				args = append(args, &c.debt)
 			}
 		}
 	}

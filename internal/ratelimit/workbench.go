@@ -59,10 +59,10 @@ func (b *workbench) vector(now int64) *vector {
 	return v
 }
 
-// calls returns the calls of the vectors, in order.
-func (b *workbench) calls(now int64) []redisstore.Call {
+// calls returns the calls of some of the vectors, in order.
+func (b *workbench) calls(vectors []*vector, now int64) []redisstore.Call {
 	b.pending = emptied(b.pending)
-	for _, v := range b.used {
+	for _, v := range vectors {
 		b.pending = append(b.pending, v.call(now))
 	}
 	return b.pending

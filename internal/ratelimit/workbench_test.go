@@ -97,7 +97,7 @@ func (w *world) drawBatchWithRefunds(t *rapid.T, tenants []string) []query {
 func work(t *rapid.T, b *workbench, batch []query, now, seed int64) (answers []answer, calls [][]any, last [][]bucketResult) {
 	results := make([]redisstore.Result[answer], len(batch))
 	vs := b.vectors(batch, now)
-	for i, call := range b.calls(0) {
+	for i, call := range b.calls(b.used, 0) {
 		calls = append(calls, written(call))
 		d, err := vs[i].read(batch, replyTo(vs[i], batch, now+seed), results)
 		require.True(t, err == nil && d.now == now+seed, "%+v, %v", d, err)

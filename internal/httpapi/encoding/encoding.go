@@ -228,11 +228,11 @@ func AppendCharge(b []byte, c *gate.Charged, dryRun bool) []byte {
 	return append(b, '}')
 }
 
-// AppendChargeRefund appends the answer to the refund of a charge.
-func AppendChargeRefund(b []byte, r *gate.ChargeRefund) []byte {
-	b = AppendBoolField(b, `{"refunded":`, r.Refunded)
+// AppendChargeSettled appends the answer to the settlement or refund of a charge, which has this member.
+func AppendChargeSettled(b []byte, member string, c *gate.ChargeSettled) []byte {
+	b = AppendBoolField(b, `{"`+member+`":`, c.Settled)
 	b = append(b, `,"limits":`...)
-	b = appendVerdicts(b, r.Limits)
+	b = appendVerdicts(b, c.Limits)
 	return append(b, '}')
 }
 

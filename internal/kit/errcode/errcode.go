@@ -22,6 +22,7 @@ const (
 	GrantNotFound        Code = "grant_not_found"
 	HoldNotFound         Code = "hold_not_found"
 	OperationNotFound    Code = "operation_not_found"
+	ChargeNotFound       Code = "charge_not_found"
 	Archived             Code = "archived" // the data about the object was archived, or the object never existed
 	TenantSuspended      Code = "tenant_suspended"
 	MeterNotInPlan       Code = "meter_not_in_plan"

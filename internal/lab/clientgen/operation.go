@@ -36,7 +36,7 @@ type param struct {
 
 // safePosts are the POST operations that may be sent twice without an Idempotency-Key. Each of them changes nothing,
 // or has keys in its body, or sets a state that the second request does not change.
-var safePosts = []string{"check", "checkBatch", "debitBatch", "refundCharge", "renewLease", "resetLimit", "applyCatalog"}
+var safePosts = []string{"check", "checkBatch", "debitBatch", "refundCharge", "settleCharge", "renewLease", "resetLimit", "applyCatalog"}
 
 // forGateways are operations that gateways call with headers alone. A program calls check, consume and chargeLimits
 // instead.

@@ -59,8 +59,12 @@ func (b bucket) Advance(s State, at Moment) Level {
 func (b bucket) fits(st Level, cost int64) bool { return st.Used <= b.full()-cost*b.s }
 
 // Charge implements Limit.
-func (b bucket) Charge(st Level, cost int64) Level {
-	st.Used += cost * b.s
+func (b bucket) Charge(st Level, cost, until int64) Level {
+	units := cost * b.s
+	if until != UnknownTime {
+		units = max(0, units-mulCap(max(0, st.Now+st.Ahead-until), b.num))
+	}
+	st.Used += units
 	return st
 }
 

@@ -28,12 +28,13 @@ type Limit interface {
 	Advance(s State, at Moment) Level
 	// fits reports whether a cost of at most the capacity can be charged.
 	fits(st Level, cost int64) bool
-	// Charge returns the level after a charge of cost, which must fit.
-	Charge(st Level, cost int64) Level
-	// Refund returns the level after a refund of a cost. For windows and logs `at` is the time of the charge. For
-	// buckets it is the time at which the bucket would have been full again after the charge, rounded up to a
-	// microsecond, if nothing else had been charged. UnknownTime means that it was charged now. Refund gives back at
-	// most the missing tokens.
+	// Charge returns the level after a charge of cost, which must fit. What would have come back by itself if it had
+	// been charged together with an earlier charge is not charged. For windows and logs `at` is the time of the earlier
+	// charge. For buckets it is the time at which the bucket would have been full again after this charge, rounded up
+	// to a microsecond, if nothing else had been charged. UnknownTime means now.
+	Charge(st Level, cost, at int64) Level
+	// Refund returns the level after a refund of a cost of an earlier charge. `at` is as for Charge. Refund gives
+	// back at most the missing tokens.
 	Refund(st Level, cost, at int64) Level
 	// Store returns the state to keep, and the time until which it must be kept. After this time the bucket is like
 	// an unused one. now is the time of st by the clock of the process that keeps the state.
@@ -167,12 +168,6 @@ func (c counts) Left(st Level) int64 { return c.tokens - st.Used }
 func (c counts) Delay(Level, int64) time.Duration { return 0 }
 
 func (c counts) fits(st Level, cost int64) bool { return st.Used <= c.tokens-cost }
-
-// Charge implements Limit.
-func (c counts) Charge(st Level, cost int64) Level {
-	st.Used += cost
-	return st
-}
 
 // share returns the tokens and the debt of a replica's portion.
 func (c counts) share(p Portion) counts { return counts{p.Tokens, partOf(c.debt, p.Tokens, c.tokens)} }

@@ -56,9 +56,19 @@ func after(log []int64, us int64) int {
 }
 
 // Charge implements Limit.
-func (l slidingLog) Charge(st Level, cost int64) Level {
-	for range cost {
-		st.log = append(st.log, st.Now+st.Ahead)
+func (l slidingLog) Charge(st Level, cost, at int64) Level {
+	asOf := st.Now + st.Ahead
+	if at == UnknownTime || at > asOf {
+		at = asOf
+	}
+	if at <= asOf-l.length {
+		return st
+	}
+	tokens, behind := slices.Repeat([]int64{at}, int(cost)), after(st.log, at)
+	if behind == len(st.log) {
+		st.log = append(st.log, tokens...)
+	} else {
+		st.log = slices.Concat(st.log[:behind], tokens, st.log[behind:])
 	}
 	st.Used += cost
 	return st

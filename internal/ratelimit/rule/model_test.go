@@ -30,9 +30,13 @@ func TestLimit_EqualsTheOracle(t *testing.T) {
 			).Draw(t, "us")
 			cost := rapid.OneOf(rapid.Int64Range(1, min(20, r.Burst+1)), rapid.Int64Range(1, r.Burst)).Draw(t, "cost")
 			op := rapid.SampledFrom([]rule.Op{rule.Consume, rule.Consume, rule.Late, rule.Peek, rule.Refund}).Draw(t, "op")
+			taken := int64(rule.UnknownTime)
+			if (op == rule.Refund || op == rule.Late) && rapid.Bool().Draw(t, "of an earlier charge") {
+				taken = now + rapid.Int64Range(-2*r.Rate.Period.Microseconds(), r.Rate.Period.Microseconds()).Draw(t, "its time")
+			}
 			o.Forget(now)
 			_, rows := o.Decide(now, op, []oracle.Charge{{
-				Kind: r.Kind, Key: "key", Count: r.Rate.Count, Period: r.Rate.Period.Microseconds(), Capacity: r.Burst, Cost: cost, Debt: r.Debt,
+				Kind: r.Kind, Key: "key", Count: r.Rate.Count, Period: r.Rate.Period.Microseconds(), Capacity: r.Burst, Cost: cost, Debt: r.Debt, Taken: taken,
 			}})
 			if until <= now {
 				state = rule.State{} // the bucket is full: its state may have been dropped
@@ -46,14 +50,16 @@ func TestLimit_EqualsTheOracle(t *testing.T) {
 			switch {
 			case op == rule.Refund:
 				before := level
-				level = l.Refund(level, cost, rule.UnknownTime)
+				level = l.Refund(level, cost, taken)
 				dirty = dirty || level.Used != before.Used || level.Prev != before.Prev
 			case op == rule.Consume && got.Code == rule.Pass:
-				level, own, got.Taken, dirty = l.Charge(level, cost), cost, cost, true
+				level, own, got.Taken, dirty = l.Charge(level, cost, rule.UnknownTime), cost, cost, true
 			case op == rule.Late:
+				before := level
 				if got.Taken = rule.Taken(l, level, cost); got.Taken > 0 {
-					level, own, dirty = l.Charge(level, got.Taken), got.Taken, true
+					level, own = l.Charge(level, got.Taken, taken), got.Taken
 				}
+				dirty = dirty || level.Used != before.Used || level.Prev != before.Prev
 			}
 			got.Remaining, got.Reset = rule.Remaining(l, level), l.Wait(level, r.Burst).Microseconds()
 			if got.Remaining < r.Burst {
@@ -65,8 +71,8 @@ func TestLimit_EqualsTheOracle(t *testing.T) {
 			if got.Code == rule.Pass {
 				got.Delay = l.Delay(level, own).Microseconds()
 			}
-			if op == rule.Refund {
-				got.Delay = rows[0].Delay // a refund has no delay
+			if op == rule.Refund || taken != rule.UnknownTime {
+				got.Delay = rows[0].Delay // a refund or a charge of earlier work has no delay
 			}
 			require.True(t, got == rows[0],
 				"%s %s: op %d of %d gives %+v, the oracle says %+v", r.Kind, r.Rate, op, cost, got, rows[0])

@@ -75,6 +75,17 @@ func (w slidingWindow) fits(st Level, cost int64) bool {
 	return w.level(st) <= (w.tokens-cost)*w.ticks
 }
 
+// Charge implements Limit.
+func (w slidingWindow) Charge(st Level, cost, at int64) Level {
+	switch {
+	case at == UnknownTime || at >= st.start:
+		st.Used += cost
+	case at >= st.start-w.length():
+		st.Prev += cost
+	}
+	return st
+}
+
 // Refund implements Limit.
 func (w slidingWindow) Refund(st Level, cost, at int64) Level {
 	switch {

@@ -77,6 +77,14 @@ func (w fixedWindow) Advance(s State, at Moment) Level {
 	return st
 }
 
+// Charge implements Limit. Nothing is charged if the window of an earlier charge has ended.
+func (w fixedWindow) Charge(st Level, cost, at int64) Level {
+	if at == UnknownTime || at >= st.start {
+		st.Used += cost
+	}
+	return st
+}
+
 // Refund implements Limit. It does not check the window's end. If the time of the charge is after the end, the clock
 // was set back after the charge. Then the charge is counted in this window.
 func (w fixedWindow) Refund(st Level, cost, at int64) Level {

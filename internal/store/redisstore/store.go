@@ -217,6 +217,9 @@ func (s *Store) IsReturning(key string, within time.Duration) bool {
 	return s.shardOf(key).breaker.returning(s.cfg.Now(), within)
 }
 
+// Now returns an estimate of the time by the clock of the shard that has key, in µs. It is based on earlier replies.
+func (s *Store) Now(key string) int64 { return s.clock.micros() + s.shardOf(key).ahead.Load() }
+
 // OnChange sets a function that is called when a breaker opens or closes. err is the reason why it opened, or nil
 // when it closes. away is the number of open breakers.
 func (s *Store) OnChange(f func(shard string, err error, away int)) { s.changed.Store(&f) }

@@ -20,7 +20,7 @@ const header = (what) =>
   `// ${what}\n// Written by scripts/generate.mjs from internal/httpapi/reference/openapi.yaml. Do not edit: npm run generate.\n\n`
 
 // A POST without Idempotency-Key that can be sent twice and takes effect once: it changes nothing, has keys in its body, or sets a state.
-const repeatable = ['check', 'checkBatch', 'debitBatch', 'refundCharge', 'renewLease', 'resetLimit', 'applyCatalog']
+const repeatable = ['check', 'checkBatch', 'debitBatch', 'refundCharge', 'settleCharge', 'renewLease', 'resetLimit', 'applyCatalog']
 
 // Gateways call these with headers alone; a program calls check, consume and chargeLimits.
 const forGateways = ['authorize', 'authorizeEnvoy']

@@ -5,6 +5,7 @@ export const codes = [
   'amount_out_of_range',
   'archived',
   'change_pending',
+  'charge_not_found',
   'cost_exceeds_capacity',
   'credits_exhausted',
   'feature_not_in_plan',

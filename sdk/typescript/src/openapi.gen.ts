@@ -316,6 +316,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/limits/charge/settle": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change the cost of a charge
+         * @description Sets the cost of a charge when it is known, for example after an estimate. Each limit then is as if `cost` had been charged in the first place. What was taken too much comes back, except for tokens that have come back with time. What is missing is taken, if need be below zero by at most the `debt` of the limit. A charge is settled or refunded once; the next settlement changes nothing. A cost of 0 is a refund. For an id that was not issued the answer is 404. After 503, the settlement may have been made.
+         */
+        post: operations["settleCharge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/leases": {
         parameters: {
             query?: never;
@@ -1973,6 +1993,23 @@ export interface components {
         ChargeRefundRequest: {
             /** @description The id that the charge returned. */
             charge_id: string;
+        };
+        /** @description The charge, and what it should have cost. */
+        ChargeSettleRequest: {
+            /** @description The id that the charge returned. */
+            charge_id: string;
+            /**
+             * Format: int64
+             * @description The cost of the charge, in the unit of the `cost` of the charge. 0 is a refund.
+             */
+            cost: number;
+        };
+        /** @description The result of a settlement of a charge. */
+        ChargeSettleAnswer: {
+            /** @description False if the charge was settled or refunded before, or if its tokens have come back with time. */
+            settled: boolean;
+            /** @description The limits after the settlement. */
+            limits: components["schemas"]["LimitVerdict"][];
         };
         /** @description The result of a refund of a charge. */
         ChargeRefundAnswer: {
@@ -5396,7 +5433,7 @@ export interface components {
          * @description The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
          * @enum {string}
          */
-        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many" | "too_many_grants" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
+        ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "charge_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many" | "too_many_grants" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
         /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the same request succeeds later without any other change, and 402 `credits_exhausted` if no waiting helps. It speaks for the whole request. `limiting`, `required`, `available` and `reset_at` are those of the balance that lacks units the longest. */
         QuotaProblem: {
             /**
@@ -5518,7 +5555,7 @@ export interface components {
              * @description The code.
              * @enum {string}
              */
-            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many" | "too_many_grants" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
+            code: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "charge_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many" | "too_many_grants" | "hold_not_active" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "internal" | "queue_full" | "report_too_slow" | "outcome_unknown";
         };
         /** @description A fault of the request. */
         FieldError: {
@@ -5695,7 +5732,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `not_found`, `tenant_not_found`, `grant_not_found`, `hold_not_found`, `operation_not_found` or `lease_not_found`. */
+        /** @description `not_found`, `tenant_not_found`, `grant_not_found`, `hold_not_found`, `operation_not_found`, `charge_not_found` or `lease_not_found`. */
         NotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -6502,6 +6539,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChargeRefundAnswer"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["KeyForbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyWrongKeys"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    settleCharge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChargeSettleRequest"];
+            };
+        };
+        responses: {
+            /** @description The cost is changed, or was changed before. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargeSettleAnswer"];
                 };
             };
             400: components["responses"]["Invalid"];

@@ -14,6 +14,7 @@ export const operationTable = {
   refund: {method: 'POST', path: '/v1/refunds', query: [], key: true, safe: false, pages: false},
   chargeLimits: {method: 'POST', path: '/v1/limits/charge', query: [], key: true, safe: false, pages: false},
   refundCharge: {method: 'POST', path: '/v1/limits/charge/refund', query: [], key: false, safe: true, pages: false},
+  settleCharge: {method: 'POST', path: '/v1/limits/charge/settle', query: [], key: false, safe: true, pages: false},
   acquireLease: {method: 'POST', path: '/v1/leases', query: [], key: true, safe: false, pages: false},
   renewLease: {method: 'POST', path: '/v1/leases/{lease_id}/renew', query: [], key: false, safe: true, pages: false},
   releaseLease: {method: 'DELETE', path: '/v1/leases/{lease_id}', query: [], key: false, safe: true, pages: false},

@@ -30,7 +30,7 @@ type Charge struct {
 	Debt     int64 // tokens
 	Ban      rule.Ban
 	Cost     int64
-	Taken    int64 // us; of a refund: the time of the charge, of a bucket when it would have been full
+	Taken    int64 // us; of an earlier charge: its time, of a bucket when it would have been full; 0: now
 	Shadow   bool
 }
 
@@ -70,7 +70,8 @@ type kindModel interface {
 	// fits reports whether n tokens can be taken from b at the time `later`, if nothing is charged before that time.
 	// advance must have been called for b.
 	fits(c Charge, b *Bucket, later, n int64) bool
-	take(c Charge, b *Bucket, n int64)
+	// take takes n tokens, as if at the given time. It reports whether any of them are missing now.
+	take(c Charge, b *Bucket, n, taken int64) bool
 	// give gives back up to n tokens that were taken at the given time. It reports whether it gave back any.
 	give(c Charge, b *Bucket, n, taken int64) bool
 	// waits returns an upper bound, in us, of the time until the bucket is full.
@@ -124,12 +125,13 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 			}
 		case what == rule.Consume && allowed && codes[i] == rule.Pass && banned[i] == 0:
 			taken = c.Cost
-			c.model().take(c, b, taken)
+			c.model().take(c, b, taken, 0)
 			o.write(c, b, now)
 		case what == rule.Late:
 			if taken = c.late(b, now); taken > 0 {
-				c.model().take(c, b, taken)
-				o.write(c, b, now)
+				if c.model().take(c, b, taken, c.Taken) {
+					o.write(c, b, now)
+				}
 			}
 		}
 		o.note(c, b)
@@ -271,7 +273,19 @@ func (refilling) fits(c Charge, b *Bucket, later, n int64) bool {
 	return debt.Add(debt, Tokens(n)).Cmp(Tokens(c.Capacity)) <= 0
 }
 
-func (refilling) take(_ Charge, b *Bucket, n int64) { b.debt.Add(b.debt, Tokens(n)) }
+// take takes what would not have come back by itself. From the time taken on a bucket would have been full.
+func (refilling) take(c Charge, b *Bucket, n, taken int64) bool {
+	more := Tokens(n)
+	if taken != 0 {
+		back := big.NewRat(c.Count, c.Period)
+		more.Sub(more, back.Mul(back, Tokens(max(0, b.At-taken))))
+	}
+	if more.Sign() <= 0 {
+		return false
+	}
+	b.debt.Add(b.debt, more)
+	return true
+}
 
 // give gives back what has not come back by itself. Of a bucket, taken is the time at which everything has.
 func (refilling) give(c Charge, b *Bucket, n, taken int64) bool {

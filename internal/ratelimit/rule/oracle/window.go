@@ -42,7 +42,13 @@ func (fixed) fits(c Charge, b *Bucket, later, n int64) bool {
 	return count+n <= c.Capacity
 }
 
-func (fixed) take(_ Charge, b *Bucket, n int64) { b.count += n }
+func (fixed) take(c Charge, b *Bucket, n, taken int64) bool {
+	if start, _ := c.window(b.At); taken != 0 && taken < start {
+		return false
+	}
+	b.count += n
+	return true
+}
 
 func (fixed) give(c Charge, b *Bucket, n, taken int64) bool {
 	if start, _ := c.window(b.At); b.count == 0 || taken != 0 && taken < start {
@@ -134,7 +140,17 @@ func (sliding) fits(c Charge, b *Bucket, later, n int64) bool {
 	return estimate.Add(estimate, Tokens(n)).Cmp(Tokens(c.Capacity)) <= 0
 }
 
-func (sliding) take(c Charge, b *Bucket, n int64) { b.counts[b.At/c.Period] += n }
+func (sliding) take(c Charge, b *Bucket, n, taken int64) bool {
+	number := b.At / c.Period
+	if taken != 0 && taken/c.Period < number {
+		number = taken / c.Period
+	}
+	if number < b.At/c.Period-1 {
+		return false
+	}
+	b.counts[number] += n
+	return true
+}
 
 func (sliding) give(c Charge, b *Bucket, n, taken int64) bool {
 	number := b.At / c.Period
@@ -174,10 +190,19 @@ func (slidingLog) fits(c Charge, b *Bucket, later, n int64) bool {
 	return n <= c.Capacity
 }
 
-func (slidingLog) take(_ Charge, b *Bucket, n int64) {
-	for range n {
-		b.log = append(b.log, b.At)
+func (slidingLog) take(c Charge, b *Bucket, n, taken int64) bool {
+	at := b.At
+	if taken != 0 {
+		at = min(at, taken)
 	}
+	if at+c.Period <= b.At {
+		return false
+	}
+	for range n {
+		b.log = append(b.log, at)
+	}
+	slices.Sort(b.log)
+	return true
 }
 
 // give removes up to n of the tokens that were taken at or before the charge, the newest first.

@@ -288,6 +288,27 @@ class Api:
             models.ChargeRefundAnswer,
         )
 
+    def settle_charge(
+        self,
+        *,
+        charge_id: str,
+        cost: int,
+    ) -> models.ChargeSettleAnswer:
+        """Change the cost of a charge.
+
+        Sets the cost of a charge when it is known, for example after an estimate. Each limit then is as if `cost` had been
+        charged in the first place. What was taken too much comes back, except for tokens that have come back with time. What is
+        missing is taken, if need be below zero by at most the `debt` of the limit. A charge is settled or refunded once; the next
+        settlement changes nothing. A cost of 0 is a refund. For an id that was not issued the answer is 404. After 503, the
+        settlement may have been made.
+
+        Scope: use.
+        """
+        return self._transport.call(
+            Call("POST", "/v1/limits/charge/settle", body={"charge_id": charge_id, "cost": cost}),
+            models.ChargeSettleAnswer,
+        )
+
     def acquire_lease(
         self,
         *,

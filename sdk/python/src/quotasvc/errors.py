@@ -208,6 +208,12 @@ class OperationNotFound(NotFound):
     code = "operation_not_found"
 
 
+class ChargeNotFound(NotFound):
+    """The service has not issued this charge_id."""
+
+    code = "charge_not_found"
+
+
 class LeaseNotFound(NotFound):
     """The lease does not exist, or has ended."""
 
@@ -349,8 +355,8 @@ BY_CODE: dict[str, type[QuotaError]] = {
     **{
         cls.code: cls
         for cls in [
-            AmountOutOfRange, Archived, ChangePending, CostExceedsCapacity, CreditsExhausted, FeatureNotInPlan,
-            Forbidden, GaugeLimit, GrantNotFound, HoldNotActive, HoldNotFound, IdempotencyKeyMissing,
+            AmountOutOfRange, Archived, ChangePending, ChargeNotFound, CostExceedsCapacity, CreditsExhausted,
+            FeatureNotInPlan, Forbidden, GaugeLimit, GrantNotFound, HoldNotActive, HoldNotFound, IdempotencyKeyMissing,
             IdempotencyKeyReused, InternalError, InvalidArgument, LeaseNotFound, MeterNotInPlan, MethodNotAllowed,
             OperationNotFound, OutcomeUnknown, PreconditionFailed, QueueFull, QuotaExceeded, RateLimited,
             RefundExceedsDebit, ReportTooSlow, TenantNotFound, TenantSuspended, TooMany, TooManyGrants, TooManyLimits,

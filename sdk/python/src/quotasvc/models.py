@@ -43,7 +43,7 @@ class LimitVerdict(Answer):
     degraded: bool | None = None
 
 
-ProblemCode = Literal["invalid_argument", "idempotency_key_missing", "unauthenticated", "credits_exhausted", "forbidden", "tenant_suspended", "meter_not_in_plan", "feature_not_in_plan", "gauge_limit", "not_found", "tenant_not_found", "grant_not_found", "hold_not_found", "operation_not_found", "lease_not_found", "method_not_allowed", "precondition_failed", "change_pending", "too_many", "too_many_grants", "hold_not_active", "archived", "idempotency_key_reused", "amount_out_of_range", "refund_exceeds_debit", "cost_exceeds_capacity", "too_many_limits", "quota_exceeded", "rate_limited", "internal", "queue_full", "report_too_slow", "unavailable", "outcome_unknown"]
+ProblemCode = Literal["invalid_argument", "idempotency_key_missing", "unauthenticated", "credits_exhausted", "forbidden", "tenant_suspended", "meter_not_in_plan", "feature_not_in_plan", "gauge_limit", "not_found", "tenant_not_found", "grant_not_found", "hold_not_found", "operation_not_found", "charge_not_found", "lease_not_found", "method_not_allowed", "precondition_failed", "change_pending", "too_many", "too_many_grants", "hold_not_active", "archived", "idempotency_key_reused", "amount_out_of_range", "refund_exceeds_debit", "cost_exceeds_capacity", "too_many_limits", "quota_exceeded", "rate_limited", "internal", "queue_full", "report_too_slow", "unavailable", "outcome_unknown"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,6 +276,13 @@ class ChargeAnswer(Answer):
 class ChargeRefundAnswer(Answer):
     """The result of a refund of a charge."""
     refunded: bool
+    limits: list[LimitVerdict]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChargeSettleAnswer(Answer):
+    """The result of a settlement of a charge."""
+    settled: bool
     limits: list[LimitVerdict]
 
 
