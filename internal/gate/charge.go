@@ -282,7 +282,7 @@ func (g *Gate) SettleCharge(ctx context.Context, c *Charge, cost int64) (ChargeS
 			return ChargeSettled{}, errcode.Errorf(errcode.InvalidArgument, "charge_id",
 				"is from an earlier version of the service, which can only be refunded")
 		default:
-			costs[i] = rules[charged.Rule.ID].times(charged.Unit, cost)
+			costs[i] = min(cost, bound.MaxAmount/charged.Unit) * charged.Unit
 		}
 	}
 	if _, first := g.once.Claim(ctx, c.name, "", life-age+chargeSkew); !first {

@@ -211,3 +211,18 @@ func TestSettleCharge_EarlierVersion_OnlyRefunds(t *testing.T) {
 	done, err := in.SettleCharge(t.Context(), c, 0)
 	assert.True(t, err == nil && done.Settled && done.Limits[0].Remaining == 100, "%+v, %v", done, err)
 }
+
+// A limit that was lowered since the charge bounds what is taken now, and not what was taken then.
+func TestSettleCharge_LimitLowered_GivesNothingBack(t *testing.T) {
+	t.Parallel()
+	in := newShared(t).catalogue()
+	in.putLimits(catalog.Limit{Rule: "a", Per: []string{"tenant"}, Kind: "fixed_window", Rate: "100/day"})
+	first, _ := in.charged(ChargeRequest{Cost: 90})
+	c := testenv.Must(t).Get(in.ParseCharge(first.ID))
+	in.putLimits(catalog.Limit{Rule: "a", Per: []string{"tenant"}, Kind: "fixed_window", Rate: "10/day"})
+	done, err := in.SettleCharge(t.Context(), c, 1000)
+	require.True(t, err == nil && done.Settled, "%+v, %v", done, err)
+	in.putLimits(catalog.Limit{Rule: "a", Per: []string{"tenant"}, Kind: "fixed_window", Rate: "100/day"})
+	_, left := in.charged(ChargeRequest{Request: Request{DryRun: true}})
+	assert.Equal(t, int64(10), left["a"])
+}
