@@ -211,16 +211,20 @@ def test_a_failing_service_gets_few_retries(service: Service, proxy: Proxy) -> N
 
 
 def test_an_error_says_whether_it_may_have_taken_effect(service: Service, proxy: Proxy, dead_url: str, tenant: str) -> None:
-    def unknown(url: str, *faults: Fault) -> bool:
+    def unknown(url: str, *faults: Fault, read: bool = False) -> bool:
         proxy.faults.extend(faults)
+        quota = Quota(url, service.key, backoff=FAST, attempts=max(len(faults), 1))
         with pytest.raises(QuotaError) as failed:
-            Quota(url, service.key, backoff=FAST, attempts=max(len(faults), 1)).consume(tenant, "api_calls")
+            quota.api.get_tenant(tenant=tenant) if read else quota.consume(tenant, "api_calls")
         return failed.value.outcome_unknown
 
     assert not unknown(dead_url), "nothing was sent"
     assert not unknown(proxy.url, problem(503, "unavailable")) and not unknown(proxy.url, problem(429, "rate_limited"))
     assert unknown(proxy.url, Fault("lose")) and unknown(proxy.url, problem(503, "outcome_unknown")) and unknown(proxy.url, Fault("answer", 502))
     assert unknown(proxy.url, Fault("lose"), problem(503, "unavailable")), "the first attempt counts"
+    assert not unknown(proxy.url, Fault("lose"), problem(403, "forbidden")), "the last answer is about the operation"
+    for fault in (Fault("lose"), Fault("answer", 502), Fault("answer", 200, {}, b"{"), problem(503, "outcome_unknown")):
+        assert not unknown(proxy.url, fault, read=True), "a read has no outcome"
 
 
 @pytest.mark.feature("timeouts")

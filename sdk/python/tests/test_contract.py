@@ -139,7 +139,8 @@ def test_every_operation_works(service: Service) -> None:
     batch = api.debit_batch(debits=[{"idempotency_key": f"batch-{run}", "tenant": tenant, "items": items}])  # type: ignore[typeddict-item, list-item]
     assert batch.results[0].status == 200
     charge = api.charge_limits(tenant=tenant, subject="user-1", rules=[rule])
-    assert charge.charge_id and api.refund_charge(charge_id=charge.charge_id).refunded
+    assert charge.charge_id and api.settle_charge(charge_id=charge.charge_id, cost=2).settled
+    assert not api.refund_charge(charge_id=charge.charge_id).refunded
     assert api.get_limit_state(rule=rule, tenant=tenant, subject="user-1").limit
     api.get_limit_top(rule=rule)
     assert api.get_limit_shadow(rule=rule).rule == rule

@@ -50,7 +50,7 @@ export class QuotaError<C extends string = string> extends Error {
   readonly attempts: number
   /** Send the call again with this key: it takes effect once. */
   readonly idempotencyKey: string
-  /** The operation may have taken effect: an attempt got no answer of the service about it. */
+  /** The operation may have taken effect: an attempt got no answer of the service about it. Always false for a read. */
   readonly outcomeUnknown: boolean
 
   constructor(init: ErrorInit) {

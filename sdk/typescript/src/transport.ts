@@ -108,7 +108,7 @@ export class Transport {
         return { ...(await this.send(request, { ...options, timeoutMs })), attempts: attempt }
       } catch (e) {
         if (!(e instanceof Refusal)) throw e
-        error = e.error(attempt, unknown)
+        error = e.error(attempt, unknown, request.method !== 'GET')
         unknown = error.outcomeUnknown
       }
       const waitMs = this.#wait(request, error, attempt, options)
@@ -208,14 +208,14 @@ export class Refusal extends Error {
     return this.#init.problem
   }
 
-  /** Returns the error for callers. unknown: an earlier attempt may have taken effect. */
-  error(attempts = 1, unknown = false): QuotaError {
+  /** Returns the error for callers. unknown: an earlier attempt may have taken effect. changes: the operation is no read. */
+  error(attempts = 1, unknown = false, changes = true): QuotaError {
     const init = {
       ...this.#init,
       attempts,
       idempotencyKey: this.#key,
       retryAfterMs: retryAfterMs(this.headers),
-      outcomeUnknown: this.#init.outcomeUnknown || (unknown && (this.status === 0 || undecided.has(this.code))),
+      outcomeUnknown: changes && (this.#init.outcomeUnknown || (unknown && (this.status === 0 || undecided.has(this.code)))),
     }
     if (this.status > 0) return newError(init)
     return this.code === 'timeout' ? new TimeoutError(init) : new ConnectionError(init)

@@ -285,6 +285,11 @@ test('typed-errors: no answer at all says so, and whether the operation may have
   assert.equal(broken.outcomeUnknown, true)
   const after = await failure(newClient({ url: proxy.url, retry: { attempts: 1 } }).debit({ tenant: 'x', items: calls(1) }))
   assert.deepEqual([after.code, after.outcomeUnknown], ['unavailable', false])
+  for (const fault of ['drop-request', { status: 502 }, { status: 500 }] as const) {
+    const read = await Proxy.start(fault)
+    const failed = await failure(newClient({ url: read.url, retry: { attempts: 1 } }).api.getTenant({ tenant: 'x' }))
+    assert.equal(failed.outcomeUnknown, false, 'a read has no outcome')
+  }
 })
 
 test('typed-errors: wrong options and parameters are refused before a request', async () => {

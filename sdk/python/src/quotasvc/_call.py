@@ -39,6 +39,11 @@ class Call:
     key: str = ""
     repeatable: bool = True  # sent twice it takes effect once
 
+    @property
+    def changes(self) -> bool:
+        """Whether the operation can change something. A read has no outcome that could be unknown."""
+        return self.method != "GET"
+
     def url(self) -> str:
         """Returns path and query."""
         url = self.template

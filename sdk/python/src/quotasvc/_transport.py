@@ -57,8 +57,10 @@ class Transport:
         raw, meta = self.send(call)
         try:
             return decode(answer, raw, meta)
-        except ValueError as error:
-            raise errors.InvalidAnswer(f"the answer is no {answer.__name__}: {error}", meta=meta, key=call.key) from error
+        except ValueError as cause:
+            error = errors.InvalidAnswer(f"the answer is no {answer.__name__}: {cause}", meta=meta, key=call.key)
+            error.outcome_unknown = call.changes
+            raise error from cause
 
     def call_empty(self, call: Call) -> None:
         """Sends a call that has no answer."""
@@ -81,7 +83,8 @@ class Transport:
                 error: errors.QuotaError = errors.from_answer(raw, meta, retry_after(meta.headers), call.key)
             except errors.NoAnswer as lost:
                 error = lost
-            unknown = error.outcome_unknown = unknown or error.outcome_unknown
+            unknown = call.changes and (error.outcome_unknown or unknown and error.says_nothing)
+            error.outcome_unknown = unknown
             wait = attempts.wait(error.status, error.retry_after)
             if wait is None:
                 raise error

@@ -23,6 +23,9 @@ class FieldError:
     message: str
 
 
+SAY_NOTHING = frozenset({"rate_limited", "queue_full", "unavailable", "outcome_unknown", "invalid_answer"})
+
+
 class QuotaError(Exception):
     """An operation that was not done, or whose outcome is unknown.
 
@@ -31,7 +34,7 @@ class QuotaError(Exception):
     """
 
     code = ""
-    outcome_unknown = False  # whether an attempt may have taken effect
+    outcome_unknown = False  # whether an attempt may have taken effect; always False for a read
 
     def __init__(
         self,
@@ -53,6 +56,11 @@ class QuotaError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the answer says nothing about an earlier attempt, which may have taken effect although its answer was lost."""
+        return self.status == 0 or self.code in SAY_NOTHING
 
     @property
     def status(self) -> int:
