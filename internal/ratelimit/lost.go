@@ -90,7 +90,7 @@ func (l *Limiter) sendEpochs(b *redisstore.Batch, vectors []*vector, queries []q
 	known := l.local.epochs
 	for _, v := range vectors {
 		v.epoch = max(unknownEpoch, known.of(v.tags[0]))
-		v.sent = append(append(v.sent, v.keys...), known.key(v.tags[0]))
+		v.sent = append(append(append(v.sent, v.keys...), v.ids...), known.key(v.tags[0]))
 	}
 	if known.lost.Load() || l.local.owing.Load() > 0 {
 		return l.raise(b, vectors, queries)
@@ -198,7 +198,7 @@ func (v *vector) raiseCall(all []raised, now int64) raiseCall {
 	for i := range all {
 		args = append(args, int64(MaxVector*(i+1)+i))
 	}
-	life := v.sent[len(v.keys)]
+	life := v.sent[len(v.sent)-1]
 	return raiseCall{redisstore.Call{Keys: append(keys, life, life+":"+rand.Text()), Args: args, Packed: true}, v.epoch, all}
 }
 

@@ -20,7 +20,8 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	if l.stopped.Load() {
 		return nil, ErrStopped
 	}
-	remote, local := query{op: rule.Refund, tenant: q.tenant}, query{op: rule.Refund, tenant: q.tenant}
+	remote := query{op: rule.Refund, tenant: q.tenant, once: q.once}
+	local := remote
 	after := make([]Verdict, len(q.charges))
 	for i, c := range q.charges {
 		after[i] = Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Allowed: true, Unknown: true}
