@@ -44,8 +44,8 @@ func markOf(r *rule.Rule) int64 {
 	return int64(h.Sum64()>>11) | 1
 }
 
-// chargedRules has the rules that an id has charged in this process, and when, in us. In local mode there is no other state.
-// With Redis, these are charges that Redis did not decide.
+// chargedRules has the rules that an id has charged in this process, and when, in us. In local mode there is no other
+// state. With Redis, these are charges that Redis did not decide.
 type chargedRules map[string]int64
 
 // recognize marks the charges of q whose rules its id has charged in this process. The caller holds the lock.

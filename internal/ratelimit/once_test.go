@@ -57,12 +57,13 @@ func TestOnce_ARepetitionIsNotCharged(t *testing.T) {
 
 func TestOnce_AnotherRuleIsChargedOnce(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
-		first, second := compile(t, rule.Spec{ID: "first", Rate: "1/day"}), compile(t, rule.Spec{ID: "second", Rate: "1/day"})
+		first := compile(t, rule.Spec{ID: "first", Rate: "1/day"})
+		second := compile(t, rule.Spec{ID: "second", Rate: "1/day"})
 		mustPass(t, l, under("a", requestOn("acme", 0, first)))
 		clock.advance(OnceFor / 2)
 		d := mustConsume(t, l, under("a", requestOn("acme", 0, first, second)))
 		require.True(t, d.Allowed && d.Verdicts[0].Charged == 0 && d.Verdicts[1].Charged == 1, "%+v", d)
-		require.Len(t, d.Charged(under("a", requestOn("acme", 0, first, second))).Charges, 1, "only one rule can be refunded")
+		require.Len(t, d.Charged(requestOn("acme", 0, first, second)).Charges, 1, "only one rule can be refunded")
 		clock.advance(OnceFor / 2) // the first rule is forgotten, the second is not
 		v := mustPass(t, l, under("a", requestOn("acme", 0, second)))
 		assert.Zero(t, v.Charged, "%+v", v)
@@ -139,7 +140,8 @@ func TestOnce_RedisAway_TheProcessRemembers(t *testing.T) {
 	server.Stop()
 	for i := range 3 {
 		d := mustConsume(t, l, under("b", req))
-		require.True(t, d.Allowed && d.Degraded && d.Verdicts[0].Remaining == 3 && (d.Verdicts[0].Charged == 1) == (i == 0), "%d: %+v", i, d)
+		v := d.Verdicts[0]
+		require.True(t, d.Allowed && d.Degraded && v.Remaining == 3 && (v.Charged == 1) == (i == 0), "%d: %+v", i, d)
 	}
 	charged := mustConsume(t, l, under("c", req))
 	mustRefund(t, l, charged, under("c", req))
