@@ -1,8 +1,9 @@
 -- limits: decides requests in order. Each request is charged on all its buckets or on none.
 --
--- KEYS      the buckets of the requests, each once, 1..1024; then, if life is not 0, the key of the life; then the keys
---           of the bans of the buckets whose rules have a ban; then, if the first form is a raise, a key that no other
---           call has. All keys are in one hash slot
+-- KEYS      the buckets of the requests, each once, and the ids of the requests whose form has an id, in the order of the
+--           requests, together 1..1024; then, if life is not 0, the key of the life; then the keys of the bans of the
+--           buckets whose rules have a ban; then, if the first form is a raise, a key that no other call has. All keys
+--           are in one hash slot
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: the script uses Redis's TIME, read once. Otherwise the time that it uses, in us, for tests only
 --   rules     the number of rules, 1..1024
@@ -20,7 +21,7 @@
 --     after     the number of denials, 1..1000, that begin a ban if all are less than `within` us old
 --     length    the duration of the ban in us. within and length are >= 1
 --   per form: mode, charges; then per charge: rule, bucket, cost; and in a refund: at; after the fact: at, debt; in a
---   raise: at, x, y, debt, own at, own y
+--   raise: at, x, y, debt, own at, own y; and if the form has an id: mark
 --     mode      0 consume
 --               1 peek: decide and charge nothing
 --               2 refund: give back, always allowed
@@ -31,6 +32,8 @@
 --                 form is a raise, the call has an effect once, however often it is sent within MARK_S
 --               4 after the fact, always allowed: charge cost, up to the capacity plus the debt. What would have come
 --                 back by itself if it had been charged together with an earlier charge is not charged
+--               plus 8 in a consume or refund that has an id: a rule that the id has charged in the last 10 minutes
+--               passes and is not charged again; a refund makes the id forget its rules
 --     charges   the number of charges of this form, 1..16
 --     rule      the number of the rule, from 1. All charges of a bucket have the same rule
 --     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. A request
@@ -44,6 +47,7 @@
 --               the previous window of a sliding window, otherwise 0
 --     own at    the time of the own level. All tokens of a log in a level count as taken at its time
 --     own y     y of the own level
+--     mark      the number under which the id remembers the rule
 --   requests  the other arguments, 1..64 requests. Each is 64 * the index of the request's first bucket + the index of
 --             its form, from 0. A request is one number because most requests of a call differ only in the tenant, and
 --             reading an argument takes a tenth of the time of a decision
@@ -59,6 +63,7 @@
 --               3 the stored value is not a bucket
 --               4 now is in none of the given windows. Nothing of this request was decided or charged. The caller must
 --                 send it again with other windows
+--               5 passes uncharged: the id has charged the rule before
 --               In a charge after the fact, 8 times the number of taken tokens is added to the code. If the bucket is
 --               banned, 8 times the us until the ban ends is added
 --
@@ -97,7 +102,7 @@
 --   6. A banned bucket denies every consume and peek. A denied consume counts towards the ban, unless the bucket is
 --      already banned. A peek never counts. If a ban would last longer than its rule allows, because the rule has
 --      changed or the clock was set back, it is shortened.
---   7. No bucket and no ban is written before everything has been read and decided. So an error leaves all buckets
+--   7. No bucket, no ban and no id is written before everything has been read and decided. So an error leaves all buckets
 --      unchanged.
 --
 -- The life (in Go: the epoch) is a key that is stored with the buckets. Its value is the time in us at which the key
@@ -120,6 +125,8 @@
 --   sliding window  varint short form of the window in ms, varint tokens of the window that contains the time, rest:
 --                   tokens of the previous window
 --   sliding log     the time of each token, ascending; rest, of 1..6 bytes: short form of the window in ms
+--   id              for each rule that it has charged: mark and time, in 7 bytes each. A value of another form is an id
+--                   that has charged nothing
 -- The previous version of this script stored fixed windows without their lifetime, logs without the short form, and
 -- buckets without the units that come back per us.
 
@@ -132,10 +139,11 @@ local MAX_KEYS = 1024
 local PACKED = 256 -- integers that are packed at a time, because unpack can return only a few thousand values
 local MAX_LOG = 1000
 local MAX_DENIALS = 1000
-local PEEK, REFUND, RAISE, LATE = 1, 2, 3, 4
+local CONSUME, PEEK, REFUND, RAISE, LATE, WITH_ID = 0, 1, 2, 3, 4, 8
+local ID_US = 600000000 -- how long an id remembers a rule that it has charged
 local MAX_LIFE_S = 34560000 -- 400 days, longer than any window
 local MARK_S = 86400 -- a day: for so long a repeated raise has no effect. Callers repeat it when they reach Redis again
-local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
+local PASS, DENIED, NEVER, CORRUPT, STALE, AGAIN = 0, 1, 2, 3, 4, 5
 
 local floor, ceil, max, min, frexp = math.floor, math.ceil, math.max, math.min, math.frexp
 local byte, char, rep, sub, format, concat = string.byte, string.char, string.rep, string.sub, string.format, table.concat
@@ -687,6 +695,46 @@ local function new_bans()
   return all
 end
 
+-- new_ids is called only if a request has an id. ids has, by key, the time at which the id has charged each mark.
+--   open(key, raw)   returns the times of an id
+--   note(...)        stores which rules a request has charged or refunded
+--   write(gone)      stores the changed ids, and adds the keys of those that have nothing left to gone
+local function new_ids()
+  local ids, changed = {}, {}
+  local all = {}
+  function all.open(key, raw)
+    if not ids[key] then
+      local times = {}
+      for from = 1, raw and #raw % 14 == 0 and #raw or 0, 14 do
+        local charged, us = read('>I7I7', raw, from)
+        if us > now - ID_US then times[charged] = us end
+      end
+      ids[key] = times
+    end
+    return ids[key]
+  end
+
+  function all.note(key, codes, marks, first, final, refunded)
+    for j = first, final do
+      if codes[j] == PASS then ids[key][marks[j]], changed[key] = not refunded and now or nil, true end
+    end
+  end
+
+  function all.write(gone)
+    for key in pairs(changed) do
+      local value = {}
+      for charged, us in pairs(ids[key]) do value[#value + 1] = pack('>I7I7', charged, us) end
+      if value[1] then
+        redis.call('SET', key, concat(value), 'PX', ID_US / 1000 + grace)
+      else
+        gone[#gone + 1] = key
+      end
+    end
+  end
+
+  return all
+end
+
 local function refuse(what)
   return redis.error_reply('ERR limits: ' .. what)
 end
@@ -750,9 +798,14 @@ if mark then keys = keys - 1 end
 -- positions firsts[f]..lasts[f]. rooms is the highest level at which a charge's cost passes, or false if there is none.
 local modes, firsts, lasts, which, spots, costs, rises, rooms, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, {}, 0
 local known, before, own_ats, own_before = {}, {}, {}, {} -- of a raise
+local ids, identified, marks = nil, {}, {} -- by form: whether it has an id; by charge: the mark
 local most -- by charge: the highest level to which a raise or a charge after the fact may go
 for f = 1, forms do
   local mode, charges = args[at + 1], args[at + 2]
+  if charges and mode >= WITH_ID then
+    mode, identified[f], ids = mode - WITH_ID, true, ids or new_ids()
+    if mode ~= CONSUME and mode ~= REFUND then return refuse('form ' .. f) end
+  end
   if not charges or mode > LATE or charges < 1 or charges > MAX_CHARGES then return refuse('form ' .. f) end
   modes[f], firsts[f], lasts[f] = mode, n + 1, n + charges
   at = at + 2
@@ -783,17 +836,31 @@ for f = 1, forms do
       end
       if not args[at] then return refuse('charge ' .. j .. ' of form ' .. f) end
     end
+    if identified[f] then
+      at = at + 1
+      marks[n] = args[at]
+      if not marks[n] then return refuse('charge ' .. j .. ' of form ' .. f) end
+    end
   end
 end
 if at == count or count - at > MAX_REQUESTS then return refuse('1 to 64 requests') end
 
+local life_key = keys + 1
+if ids then
+  for r = at + 1, count do
+    if identified[args[r] % MAX_REQUESTS + 1] then keys = keys - 1 end
+  end
+  if keys < 1 then return refuse('a request has no bucket or no id') end
+end
+local id_key = keys -- the index of the last request's id
+
 -- MGET returns false for a missing key and for a value of another type.
 local raws, absent, odd = redis.call('MGET', unpack(KEYS)), {}, {}
 if life > 0 then
-  local lives = tonumber(raws[keys + 1] or nil)
+  local lives = tonumber(raws[life_key] or nil)
   if not lives then
     -- If Redis cannot write now, a later call writes the life.
-    local written = redis.pcall('SET', KEYS[keys + 1], format('%.0f', now), 'EX', MAX_LIFE_S)
+    local written = redis.pcall('SET', KEYS[life_key], format('%.0f', now), 'EX', MAX_LIFE_S)
     lives = written.ok and now or 0
   end
   if life > 1 and lives ~= life then return pack('>I7I7I7I7', now, 0, 0, lives) end
@@ -902,11 +969,19 @@ for r = at + 1, count do
     last = request
   end
 
+  local charged -- by mark: when the request's id has charged it
+  if identified[f] then
+    id_key = id_key + 1
+    charged = ids.open(KEYS[id_key], raws[id_key])
+  end
+
   local allowed = 1
   for j = first, final do
     local l, code = level[buckets[j]], PASS
     if not l then
       code = faults[buckets[j]]
+    elseif charged and mode == CONSUME and charged[marks[j]] then
+      code = AGAIN
     elseif mode < REFUND then
       local room = rooms[j]
       if not room then
@@ -915,13 +990,14 @@ for r = at + 1, count do
         code = DENIED
       end
     end
-    if code ~= PASS and (code == STALE or (mode < REFUND or mode == LATE) and enforced[which[j]]) then allowed = 0 end
+    if code ~= PASS and code ~= AGAIN and (code == STALE or (mode < REFUND or mode == LATE) and enforced[which[j]]) then allowed = 0 end
     codes[j] = code
   end
   if bans and mode < REFUND and bans.judge(raws, codes, which, buckets, enforced, first, final, mode == PEEK) then allowed = 0 end
   o = o + 1
   out[o] = allowed
   local act = allowed == 1 and mode ~= PEEK
+  if charged and act then ids.note(KEYS[id_key], codes, marks, first, final, mode == REFUND) end
   for j = first, final do
     local i, rule, code = buckets[j], which[j], codes[j]
     local kind = kinds[rule]
@@ -940,7 +1016,7 @@ for r = at + 1, count do
       end
     end
     if kind.say then
-      o = kind.say(i, o + 1, costs[j], code % 8, args[5 * rule + 1], args[5 * rule + 2])
+      o = kind.say(i, o + 1, costs[j], code == AGAIN and PASS or code % 8, args[5 * rule + 1], args[5 * rule + 2])
     else
       out[o + 2] = level[i] or 0
       o = o + 2
@@ -971,6 +1047,7 @@ for i = 1, keys do
   end
 end
 if mark then redis.call('SET', KEYS[mark], '', 'EX', MARK_S) end
+if ids then ids.write(gone) end
 if gone[1] then redis.call('DEL', unpack(gone)) end
 
 out[1], out[2], out[3] = now, rebases, later

@@ -5,14 +5,16 @@
 --
 --   http-request lua.quotasvc closed    without a decision nothing passes: 503
 --   http-request lua.quotasvc open      without a decision everything passes, uncharged
+--   filter lua.quotasvc-lease           ends the lease of a request (mode lease) when the request has
+--                                       ended, also if its client went away
 --
--- Input variables: txn.quota_tenant, _meter, _amount, _subject, _route and _mode. Output
+-- Input variables: txn.quota_tenant, _meter, _amount, _subject, _route, _mode and _rule. Output
 -- variables, for the client of an admitted request: txn.quota_limit, _remaining, _reset,
 -- txn.ratelimit and txn.ratelimit_policy.
 --
 -- The call does not block HAProxy's event loop. Only this request waits.
 
-local url, listener = "http://quotasvc/v1/authorize/haproxy", "abns@quotasvc"
+local url, listener = "http://quotasvc/v1", "abns@quotasvc"
 local key_file = assert(os.getenv("QUOTASVC_KEY_FILE"), "quotasvc: QUOTASVC_KEY_FILE is not set")
 
 local file = assert(io.open(key_file, "r"), "quotasvc: cannot read " .. key_file)
@@ -23,11 +25,11 @@ file:close()
 -- client times out, it tries four times. Before version 2.9 this cannot be changed.
 local timeout = 10000
 
-local inputs = { "tenant", "meter", "amount", "subject", "route", "mode" }
+local inputs = { "tenant", "meter", "amount", "subject", "route", "mode", "rule" }
 
 -- Headers for the application: the operation, or the charge of limits, to refund if the work
--- fails.
-local refundable = { "x-quota-operation", "x-quota-charge" }
+-- fails, and the lease to renew if it takes longer.
+local for_application = { "x-quota-operation", "x-quota-charge", "x-quota-lease" }
 
 -- Headers for a refused client, besides status and body.
 local refusal_headers = {
@@ -93,10 +95,10 @@ end
 
 core.register_action("quotasvc", { "http-req" }, function(txn, without)
 	-- Remove the client's headers: the application must not trust them.
-	for _, name in ipairs(refundable) do
+	for _, name in ipairs(for_application) do
 		txn.http:req_del_header(name)
 	end
-	local answer = core.httpclient():get { url = url, dst = listener, headers = build_request(txn), timeout = timeout }
+	local answer = core.httpclient():get { url = url .. "/authorize/haproxy", dst = listener, headers = build_request(txn), timeout = timeout }
 	-- If no server of quotasvc answers, HAProxy itself answers. Only answers of quotasvc
 	-- have this header.
 	if not (answer and first(answer.headers, "x-request-id")) then
@@ -107,9 +109,10 @@ core.register_action("quotasvc", { "http-req" }, function(txn, without)
 		for _, name in ipairs({ "limit", "remaining", "reset" }) do
 			txn:set_var("txn.quota_" .. name, first(answer.headers, "x-quota-" .. name) or "")
 		end
+		txn:set_var("txn.quota_lease", first(answer.headers, "x-quota-lease") or "")
 		txn:set_var("txn.ratelimit", first(answer.headers, "ratelimit") or "")
 		txn:set_var("txn.ratelimit_policy", first(answer.headers, "ratelimit-policy") or "")
-		for _, name in ipairs(refundable) do
+		for _, name in ipairs(for_application) do
 			local id = first(answer.headers, name)
 			if id then
 				txn.http:req_set_header(name, id)
@@ -125,3 +128,33 @@ core.register_action("quotasvc", { "http-req" }, function(txn, without)
 	end
 	refuse(txn, client_refusals[status] and status or 503, client_refusals[status] and answer)
 end, 1)
+
+-- A filter sees each request to its end: the answer was sent, or one side went away. If quotasvc
+-- cannot be reached, the lease ends after the limit's time.
+local lease_filter = { id = "quotasvc-lease", flags = filter.FLT_CFG_FL_HTX }
+lease_filter.__index = lease_filter
+
+function lease_filter:new()
+	return setmetatable({}, lease_filter)
+end
+
+-- Without start_analyze HAProxy does not call end_analyze.
+function lease_filter:start_analyze() end
+
+-- HAProxy calls end_analyze for the request and for the answer, when both have ended.
+function lease_filter:end_analyze(txn)
+	local id = txn:get_var("txn.quota_lease")
+	if self.ended or id == nil or id == "" then
+		return
+	end
+	self.ended = true
+	core.register_task(function()
+		core.httpclient():delete {
+			url = url .. "/leases/" .. id, dst = listener, headers = { ["authorization"] = { authorization } }, timeout = timeout,
+		}
+	end)
+end
+
+core.register_filter("quotasvc-lease", lease_filter, function(new)
+	return new
+end)

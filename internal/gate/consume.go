@@ -31,7 +31,7 @@ func consumeScope(req *Request) string {
 // The limits are decided first, so that a flood of requests does not reach PostgreSQL. If the debit is refused or is
 // a replay, the limits that count successes are refunded. If the debit fails, all limits are refunded. There are two
 // exceptions. If the outcome of the debit is unknown, all limits stay charged, because the debit may have been made.
-// If a gateway forwards a replay, all limits stay charged, because the replay is one more request.
+// If a gateway forwards a replay, all limits stay charged: Request.Once has charged them, now or before.
 //
 // A request without items checks only its feature. It charges nothing, and its key is not stored. Errors: *Blocked,
 // *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits or *errcode.Error. Retrying with the same key

@@ -28,6 +28,9 @@ type LeaseRequest struct {
 	Route   string
 	IP      netip.Addr
 
+	// Forwarded is the method and URI of the request that a gateway forwards, as in Request; empty: no gateway.
+	Forwarded string
+
 	// TTL is the time after which the lease ends unless it is renewed; 0: the TTL of the rule.
 	TTL time.Duration
 
@@ -71,7 +74,7 @@ func (g *Gate) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
 }
 
 func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
-	match := Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}
+	match := Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP, Forwarded: req.Forwarded}
 	blocked, exempt := g.blocked(&match)
 	if blocked != nil {
 		return Lease{}, blocked

@@ -114,7 +114,7 @@ func (g *Gate) peekHeld(ctx context.Context, req *Request, facts *tenantFacts) (
 func (g *Gate) limiterRequest(ctx context.Context, c *limitsCall) ratelimit.Request {
 	g.override(ctx, c.rules, c.facts, c.req.Subject)
 	ask := ratelimit.Request{
-		Tenant: c.req.Tenant, Charges: make([]ratelimit.Charge, len(c.rules)),
+		Tenant: c.req.Tenant, Charges: make([]ratelimit.Charge, len(c.rules)), Once: c.req.Once,
 		Fresh: c.req.MaxStale != nil && *c.req.MaxStale <= 0,
 	}
 	for i, p := range c.rules {

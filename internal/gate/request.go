@@ -50,10 +50,14 @@ type Request struct {
 	At time.Time
 
 	// Forwarded is the method and URI of the request that a gateway forwards; empty: no gateway. A key is valid for
-	// one such request, and is refused as reused for another request. A replay is not debited again, but its limits
-	// stay charged, because it is one more request. A check uses only whether Forwarded is empty. If it is not empty,
-	// limits treat different spellings of a route as equal by default.
+	// one such request, and is refused as reused for another request. A replay is not debited again. A check uses only
+	// whether Forwarded is empty. If it is not empty, limits treat different spellings of a route as equal by default.
 	Forwarded string
+
+	// Once is the id of a request that a gateway forwards; empty: none. A rule that a request of the tenant with this
+	// id has charged in the last ratelimit.OnceFor is not charged again. What was refused is not remembered. A check
+	// does not use it.
+	Once string
 
 	spelled route.Spellings // the spellings of Route that limits have needed so far
 }

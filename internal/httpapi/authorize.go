@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -20,21 +21,25 @@ func (rc *request) enterGateway() error {
 	if rc.gateway = rc.server.gateways[name]; rc.gateway == nil {
 		return &errcode.Error{Code: errcode.NotFound, Detail: "unknown gateway; supported are nginx, haproxy, traefik, envoy"}
 	}
+	set(rc.Response().Header(), headerExpose, forwarded.Exposed)
 	return nil
 }
 
 // authorize decides whether a request may pass a gateway. The gateway's header X-Quota-Mode selects the action:
-// consume, check, or charge limits only.
+// consume, check, charge limits only, or acquire a lease. A preflight passes without any action.
 func (s *Server) authorize(rc *request) error {
 	f, err := rc.readForwarded()
 	if err != nil {
 		return err
 	}
-	switch f.Mode {
-	case forwarded.ModeCheck:
+	switch {
+	case f.Preflight:
+	case f.Mode == forwarded.ModeCheck:
 		err = s.checkForwarded(rc)
-	case forwarded.ModeLimit:
+	case f.Mode == forwarded.ModeLimit:
 		err = s.chargeForwarded(rc, f.Amount)
+	case f.Mode == forwarded.ModeLease:
+		err = s.leaseForwarded(rc, f.Rule)
 	default:
 		err = s.consumeForwarded(rc)
 	}
@@ -74,6 +79,10 @@ func (rc *request) readForwarded() (forwarded.Request, error) {
 	rc.gateRequest = gate.Request{
 		Tenant: f.Tenant, Subject: f.Subject, Route: f.Route, Items: []ledger.Item{{Meter: f.Meter, Amount: f.Amount}},
 		IP: rc.server.proxies.Client(rc.Request()), Method: strings.ToUpper(f.Method), Key: forwarded.OperationKey(f.Key, randomID), Forwarded: f.Method + " " + f.URI,
+		Once: cmp.Or(f.Key, givenRequestID(rc.Request().Header)),
+	}
+	if f.Preflight {
+		return f, nil
 	}
 	return f, rc.ofTenant(f.Tenant)
 }

@@ -108,9 +108,9 @@ func (s *Server) settle(rc *request, members []body.Member[settlement], member s
 	return rc.sendBytes(http.StatusOK, typeJSON, encoding.AppendChargeSettled(rc.out[:0], member, &done))
 }
 
-// chargeForwarded charges the limits of a forwarded request. Gateways send an idempotency key with each request, but
-// only debits need it. chargeForwarded ignores this key, so a repeated request is charged again. The id of the charge
-// is in a header of the answer.
+// chargeForwarded charges the limits of a forwarded request. A repetition charges only rules that its id has not
+// charged before (gate.Request.Once). The idempotency key of charges is for one request with the same route, so it is
+// not used. The id of the charge is in a header of the answer.
 func (s *Server) chargeForwarded(rc *request, cost int64) error {
 	rc.gateRequest.Items, rc.gateRequest.Key = nil, ""
 	done, err := s.charge(rc, gate.ChargeRequest{Request: rc.gateRequest, Cost: cost})

@@ -151,7 +151,7 @@ func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 	before := s.remaining("acme", "calls")
 	for i, gateway := range gatewayNames() {
 		ask := func() *answer {
-			return s.do(s.ask(gateway, "/search", forwarded.HeaderMode, "limit", forwarded.HeaderMeter, "", forwarded.HeaderAmount, "2", headerIdempotencyKey, "same"))
+			return s.do(s.ask(gateway, "/search", forwarded.HeaderMode, "limit", forwarded.HeaderMeter, "", forwarded.HeaderAmount, "2", headerIdempotencyKey, gateway))
 		}
 		a := ask().passes()
 		if want := fmt.Sprintf(`"r0";r=%d;t=`, 8-2*i); !strings.HasPrefix(a.header.Get("RateLimit"), want) || a.header.Get(forwarded.HeaderOperation) != "" {

@@ -25,6 +25,7 @@ const (
 	headerReplayed       = "Idempotent-Replayed"
 	headerRetryAfter     = "Retry-After"
 	headerIdempotencyKey = "Idempotency-Key"
+	headerExpose         = "Access-Control-Expose-Headers"
 )
 
 // minRemaining has the values of the X-Quota headers. Items are offered to it, and it keeps the item whose units run

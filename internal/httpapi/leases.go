@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -55,6 +56,29 @@ func (s *Server) acquireLease(rc *request) error {
 	return rc.sendLease(createdStatus(!req.DryRun), &lease, req.DryRun)
 }
 
+// leaseForwarded acquires a lease for a forwarded request. The id of the lease is in a header of the answer: the gateway
+// ends the lease when the request has ended. A repetition with the same id gets the same lease.
+func (s *Server) leaseForwarded(rc *request, rule string) error {
+	req := gate.LeaseRequest{
+		Tenant: rc.gateRequest.Tenant, Rule: rule, Subject: rc.gateRequest.Subject, Route: rc.gateRequest.Route, IP: rc.gateRequest.IP,
+		Forwarded: rc.gateRequest.Forwarded,
+	}
+	if rc.gateRequest.Once != "" {
+		req.Key = forwarded.OperationKey(rc.gateRequest.Once, nil)
+	}
+	lease, err := s.gate.Acquire(rc.ctx, req)
+	if err != nil {
+		return err
+	}
+	rc.markReplayed(lease.Replayed)
+	h := rc.Response().Header()
+	if lease.ID != "" {
+		set(h, forwarded.HeaderLease, lease.ID)
+	}
+	rc.writeLease(&lease)
+	return nil
+}
+
 // renewLease extends a lease.
 func (s *Server) renewLease(rc *request) error {
 	id, err := rc.leaseParameter()
@@ -92,7 +116,6 @@ func (rc *request) leaseParameter() (ratelimit.LeaseID, error) {
 }
 
 func (rc *request) sendLease(status int, l *gate.Lease, dryRun bool) error {
-	h := rc.Response().Header()
 	out := client.LeaseAnswer{
 		LeaseID: l.ID, Rule: l.Rule, Replaces: l.Verdict.Replaces, Limit: l.Limit, Shadow: l.Verdict.Shadow, Degraded: l.Degraded, DryRun: dryRun,
 	}
@@ -101,8 +124,16 @@ func (rc *request) sendLease(status int, l *gate.Lease, dryRun bool) error {
 	}
 	if l.Counted {
 		out.InUse, out.Remaining = &l.InUse, &l.Remaining
+	}
+	rc.writeLease(l)
+	return rc.send(status, out)
+}
+
+// writeLease writes the RateLimit headers of a lease.
+func (rc *request) writeLease(l *gate.Lease) {
+	h := rc.Response().Header()
+	if l.Counted {
 		rc.server.limits.Write(h, []gate.LimitVerdict{l.Verdict})
 	}
 	limitheaders.WriteMode(h, l.Degraded)
-	return rc.send(status, out)
 }

@@ -160,13 +160,20 @@ func (s *Server) endSpan(rc *request, status int) string {
 	return span.SpanContext().TraceID().String()
 }
 
-// requestID returns the client's X-Request-Id if it can be sent in a header and logged. Otherwise it returns a random
-// id.
+// requestID returns the client's X-Request-Id, or a random id if it has none.
 func requestID(h http.Header) string {
+	if given := givenRequestID(h); given != "" {
+		return given
+	}
+	return randomID()
+}
+
+// givenRequestID returns the client's X-Request-Id if it can be sent in a header and logged. Otherwise it returns "".
+func givenRequestID(h http.Header) string {
 	if given := h[headerRequestID]; len(given) == 1 && bound.ASCII(given[0], '!', 1, requestIDMax) {
 		return given[0]
 	}
-	return randomID()
+	return ""
 }
 
 // randomID returns 128 random bits in hexadecimal.

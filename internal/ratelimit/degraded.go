@@ -35,7 +35,7 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 // share decides q by this process's portions of the rules with local_share, and passes the other rules. If mirrored is
 // true, Redis is asked as well, so the charge is not owed to Redis.
 func (l *Limiter) share(q *query, mirrored bool) Decision {
-	shared := query{op: q.op, tenant: q.tenant, mirrored: mirrored}
+	shared := query{op: q.op, tenant: q.tenant, once: q.once, mirrored: mirrored}
 	for _, c := range q.charges {
 		if c.rule.OnBackendError == rule.BackendLocalShare {
 			shared.charges = append(shared.charges, c)
@@ -108,7 +108,7 @@ func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
 		v.Next = l.Wait(r.level, v.Remaining+1)
 	}
 	switch {
-	case r.code == rule.Pass:
+	case r.code == rule.Pass, r.code == rule.Again:
 		v.Allowed, v.Delay = true, l.Delay(r.level, own)
 	case r.code == rule.Never:
 		v.Never = true

@@ -15,6 +15,7 @@
 //   - debt: the amount by which a charge after the fact (ConsumeLate) may exceed the tokens left. A bucket that owes
 //     tokens passes no request.
 //   - ban: the time for which a bucket that has denied too often denies everything.
+//   - id: names a request of a tenant that may come again (Request.Once). It charges each rule once.
 //   - epoch: a number that is stored with the data in Redis and is lost with it. With it a process notices that the
 //     data was lost.
 //   - lease: one of the Burst slots of a concurrency rule. Its holder renews it while it works and releases it. If
@@ -73,6 +74,11 @@
 //     counted together, as long as Redis decides. Until then each denial by such a rule reaches Redis. On a cluster,
 //     a slot that was not reached denies nothing.
 //
+//  14. An id charges a rule at most once in OnceFor, for any number of callers and replicas, as long as Redis decides.
+//     The rule is remembered in the call that charges it, and forgotten in the call that refunds it. A denied request
+//     is not remembered. Requests with an id are never denied from memory, because another replica may have charged
+//     the id.
+//
 // # Clock
 //
 // The clock is Redis's TIME, read once per script call, so replicas need no common clock. If a bucket's time is up to
@@ -123,6 +129,9 @@
 // release does not reach Redis, it returns an error, and the lease ends at its time. During an outage at most Burst
 // leases are granted in addition to the leases that Redis had granted. If the replicas do not know each other, each
 // replica may grant one lease, so there may be more than Burst.
+//
+// While Redis is away, a process remembers the ids that it charges then. It does not know those that were charged in
+// Redis, and Redis does not learn of its own.
 //
 // While Redis is away, a process continues the bans that it has seen in Redis, and counts denials by itself. After
 // recovery the bans in Redis count. If Redis loses its data, it loses the bans, too.

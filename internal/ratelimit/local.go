@@ -46,9 +46,10 @@ type localState struct {
 type stripe struct {
 	mu   sync.Mutex
 	all  map[string]localLevel
-	owed map[string]charge   // by key: levels whose charges in this process Redis has not got yet; nil if there are none yet
-	bans map[string]localBan // nil if there are none yet
-	logs int                 // the sum of extra over the levels
+	owed map[string]charge        // by key: levels whose charges in this process Redis has not got yet; nil if there are none yet
+	bans map[string]localBan      // nil if there are none yet
+	once map[onceKey]chargedRules // nil if there are none yet
+	logs int                      // the sum of extra over the levels
 }
 
 type localLevel struct {
@@ -91,6 +92,9 @@ func (l *localState) lock(q *query) (unlock func()) {
 	for i := range q.charges {
 		held |= 1 << l.stripeOf(q.charges[i].tag)
 	}
+	if q.once != (onceKey{}) {
+		held |= 1 << l.stripeOf(q.once.tag)
+	}
 	for rest := held; rest != 0; rest &= rest - 1 {
 		l.stripes[bits.TrailingZeros64(rest)].mu.Lock()
 	}
@@ -105,6 +109,7 @@ func (l *localState) lock(q *query) (unlock func()) {
 // process's portions of the buckets.
 func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	defer l.lock(q)()
+	l.recognize(q, now)
 
 	a := answer{allowed: true, results: make([]bucketResult, len(q.charges))}
 	for i := range q.charges {
@@ -112,7 +117,10 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 		b := replicas.LimitOf(c.rule, c.key)
 		st := b.Advance(l.known(c, now).in(b), c.at(now))
 		code := rule.Pass
-		if q.op == rule.Consume || q.op == rule.Peek {
+		switch {
+		case c.again:
+			code = rule.Again
+		case q.op == rule.Consume, q.op == rule.Peek:
 			code = rule.Judge(b, st, c.cost)
 		}
 		if code == rule.Never && c.cost <= c.rule.Burst {
@@ -122,7 +130,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 		if c.rule.Ban.After > 0 {
 			l.judge(q.op, c, now, &a.results[i])
 		}
-		if !c.rule.Shadow && (code != rule.Pass || a.results[i].banned > 0) {
+		if !c.rule.Shadow && (code != rule.Pass && code != rule.Again || a.results[i].banned > 0) {
 			a.allowed = false
 		}
 	}
@@ -145,6 +153,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 			l.keepOwn(q, c, now, b, r.level, changed, replicas)
 		}
 	}
+	l.noteOnce(q, now, &a)
 	return a
 }
 

@@ -93,7 +93,7 @@ func (l *Limiter) sendEpochs(
 	known := l.local.epochs
 	for _, v := range vectors {
 		v.epoch = max(unknownEpoch, known.of(v.tags[0]))
-		v.sent = append(append(v.sent, v.keys...), known.key(v.tags[0]))
+		v.sent = append(append(append(v.sent, v.keys...), v.ids...), known.key(v.tags[0]))
 	}
 	if !known.lost.Load() && l.local.owing.Load() == 0 {
 		return vectors
@@ -112,7 +112,7 @@ func (l *Limiter) sendEpochs(
 }
 
 // life returns the key of the epoch of v's data, after sendEpochs has added it.
-func (v *vector) life() string { return v.sent[len(v.keys)] }
+func (v *vector) life() string { return v.sent[len(v.sent)-1] }
 
 // onEpoch stores the epoch in the reply to v's call, if the call sent an epoch.
 func (l *Limiter) onEpoch(v *vector, epoch int64) {

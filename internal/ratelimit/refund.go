@@ -61,7 +61,8 @@ func (l *Limiter) correct(ctx context.Context, op rule.Op, req Request) ([]Verdi
 	if l.stopped.Load() {
 		return nil, ErrStopped
 	}
-	remote, local := query{op: op, tenant: q.tenant, fresh: true}, query{op: op, tenant: q.tenant}
+	remote := query{op: op, tenant: q.tenant, once: q.once, fresh: true}
+	local := remote
 	after := make([]Verdict, len(q.charges))
 	for i, c := range q.charges {
 		after[i] = unknown(c.rule)

@@ -44,6 +44,11 @@ type Request struct {
 	// tenant. With.Values stays nil if the tenant's shard was not asked or did not answer. A refund reads nothing.
 	With *redisstore.Reads
 
+	// Once is the id of the request: any text; empty: none. A rule that a Consume of the tenant with this id has charged
+	// in the last OnceFor passes, and is not charged again. Refund makes the id forget its rules. Peek and ConsumeLate do
+	// not use it.
+	Once string
+
 	// Fresh makes Redis decide a peek, even if this process has held levels.
 	Fresh bool
 
@@ -134,7 +139,7 @@ type Decision struct {
 // Charged returns the part of req that was charged. Pass it to Refund if the work is not done. The result also
 // contains whether Redis or this process was charged. Shadow rules that were not charged are left out.
 func (d Decision) Charged(req Request) Request {
-	taken := Request{Tenant: req.Tenant}
+	taken := Request{Tenant: req.Tenant, Once: req.Once}
 	if !d.Allowed {
 		return taken
 	}
@@ -154,7 +159,7 @@ func (d Decision) Charged(req Request) Request {
 // Only returns a copy of req that has only the charges whose rules the given function accepts. It is used to refund
 // only these charges.
 func (req Request) Only(is func(*rule.Rule) bool) Request {
-	part := Request{Tenant: req.Tenant, With: req.With}
+	part := Request{Tenant: req.Tenant, With: req.With, Once: req.Once}
 	for i, c := range req.Charges {
 		if is(c.Rule) {
 			part.local |= req.local >> i & 1 << len(part.Charges)
@@ -171,6 +176,7 @@ type query struct {
 	charges []charge
 	with    *redisstore.Reads // may be nil
 	fresh   bool              // of a peek: do not decide from held levels
+	once    onceKey
 
 	mirrored bool // of a decision in this process: Redis decides it as well
 
@@ -187,6 +193,7 @@ type charge struct {
 	zone *time.Location
 
 	taken int64 // Charge.taken
+	again bool  // of a decision in this process: the id of the query has charged the rule
 }
 
 // at returns now (µs) with the time zone of the charge.
@@ -201,6 +208,9 @@ func (req Request) check(o rule.Op) (query, error) {
 		return query{}, &rule.FieldError{Field: "charges", Reason: fmt.Sprintf("%d rules; at most %d", n, MaxCharges)}
 	}
 	q := query{op: o, tenant: req.Tenant, charges: make([]charge, len(req.Charges))}
+	if req.Once != "" && (o == rule.Consume || o == rule.Refund) {
+		q.once = newOnceKey(req.Tenant, req.Once)
+	}
 	if o != rule.Refund {
 		q.with, q.fresh = req.With, req.Fresh
 	}
@@ -244,7 +254,7 @@ func (q *query) parts() []query {
 			if !known {
 				at = len(all)
 				index[c.tag] = at
-				all = append(all, query{op: q.op, tenant: q.tenant})
+				all = append(all, query{op: q.op, tenant: q.tenant, once: q.once.in(c.tag)})
 				if own {
 					all[at].with = q.with
 				}

@@ -23,7 +23,7 @@ type partResult struct {
 // refundQuery returns the query that refunds the charges of a consumed part, and the positions of those charges in
 // the part.
 func (p *partResult) refundQuery() (q query, at []int) {
-	q = query{op: rule.Refund, tenant: p.tenant}
+	q = query{op: rule.Refund, tenant: p.tenant, once: p.once}
 	if !p.asked || p.err != nil || !p.d.Allowed {
 		return q, nil
 	}

@@ -45,6 +45,7 @@ type vector struct {
 	now      int64 // µs; decides which calendar windows are sent
 	epoch    int64 // the epoch of the data that this process knows; 0: the script does not compare it
 	keys     []string
+	ids      []string       // the keys of the ids of queries, in order
 	tags     []string       // the hash tag of each key
 	ruleOf   []int          // by key: its index in rules
 	banning  []int          // indices in keys of the buckets whose rules have bans
@@ -61,7 +62,7 @@ type vector struct {
 
 	// The fields below are reusable memory for sending the call and for decoding its reply.
 
-	sent   []string // keys, then the key of the epoch
+	sent   []string // keys, ids, then the key of the epoch
 	args   []any
 	ahead  []int64         // by key: µs by which the bucket's time is ahead of Redis's clock
 	latest []*bucketResult // by key: the result of the last query on this bucket
@@ -90,6 +91,7 @@ type formCharge struct {
 	rule, bucket int // the numbers of the rule and the bucket in the script call, from 1
 	cost         int64
 	taken, debt  int64 // of a refund: charge.taken; of a charge after the fact: this and the debt
+	mark         int64 // of a query with an id: see markOf; else 0
 }
 
 const (
@@ -112,7 +114,7 @@ func (v *vector) clear() {
 	clear(v.index)
 	clear(v.ruleAt)
 	*v = vector{
-		keys: emptied(v.keys), tags: emptied(v.tags), ruleOf: emptied(v.ruleOf), banning: emptied(v.banning), index: v.index,
+		keys: emptied(v.keys), ids: emptied(v.ids), tags: emptied(v.tags), ruleOf: emptied(v.ruleOf), banning: emptied(v.banning), index: v.index,
 		rules: emptied(v.rules), ruleAt: v.ruleAt,
 		queries: emptied(v.queries), requests: emptied(v.requests), places: emptied(v.places), at: emptied(v.at),
 		forms: emptied(v.forms), charges: emptied(v.charges),
@@ -160,6 +162,9 @@ func (v *vector) agrees(sent *sentRule, c *charge) bool {
 // add adds q, which is at position in the batch. The last call of fits must have been for q.
 func (v *vector) add(position int, q *query) {
 	v.queries = append(v.queries, position)
+	if q.once != (onceKey{}) {
+		v.ids = append(v.ids, q.once.key())
+	}
 	v.peeks = v.peeks || q.op == rule.Peek && !q.fresh
 	from := len(v.charges)
 	for i := range q.charges {
@@ -177,6 +182,9 @@ func (v *vector) add(position int, q *query) {
 		}
 		if q.op == rule.Late {
 			next.debt = c.rule.Debt
+		}
+		if q.once != (onceKey{}) {
+			next.mark = markOf(c.rule)
 		}
 		v.charges = append(v.charges, next)
 	}
@@ -233,7 +241,11 @@ func (v *vector) call(now int64) redisstore.Call {
 	}
 	for _, f := range v.forms {
 		charges := v.charges[f.from:f.to]
-		args = append(args, int64(f.op), len(charges))
+		op := int64(f.op)
+		if charges[0].mark != 0 {
+			op += rule.WithID
+		}
+		args = append(args, op, len(charges))
 		for i := range charges {
 			c := &charges[i]
 			args = append(args, c.rule, c.bucket, &c.cost)
@@ -243,6 +255,9 @@ func (v *vector) call(now int64) redisstore.Call {
 			if f.op == rule.Late {
 				args = append(args, &c.debt)
 			}
+			if c.mark != 0 {
+				args = append(args, &c.mark)
+			}
 		}
 	}
 	for i := range v.requests {
@@ -250,8 +265,11 @@ func (v *vector) call(now int64) redisstore.Call {
 	}
 	v.args = args
 	keys := v.keys
-	if v.epoch != 0 {
+	switch {
+	case v.epoch != 0:
 		keys = v.sent
+	case len(v.ids) > 0:
+		keys = slices.Concat(v.keys, v.ids)
 	}
 	if len(v.banning) > 0 {
 		keys = v.withBans(keys)

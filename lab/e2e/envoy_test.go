@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -94,12 +95,13 @@ func (m *metered) envoy(t testing.TB, key string, change ...string) *gateway {
 func (e *envoyStandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, extension := range e.manager.at("early_header_mutation_extensions").list() {
 		for _, mutation := range extension.at("typed_config", "mutations").list() {
-			prefix := mutation.at("remove_on_match", "key_matcher", "prefix").text()
-			if prefix == "" {
+			prefix, name := mutation.at("remove_on_match", "key_matcher", "prefix").text(), mutation.at("remove").text()
+			if prefix == "" && name == "" {
 				panic("an early mutation that the stand-in does not know")
 			}
+			r.Header.Del(name)
 			for name := range r.Header {
-				if strings.HasPrefix(strings.ToLower(name), prefix) {
+				if prefix != "" && strings.HasPrefix(strings.ToLower(name), prefix) {
 					r.Header.Del(name)
 				}
 			}
@@ -112,11 +114,16 @@ func (e *envoyStandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
 		hops := append(r.Header.Values("X-Forwarded-For"), host)
 		r.Header.Set("X-Forwarded-For", strings.Join(hops, ","))
-		r.Header.Set("X-Request-Id", fmt.Sprintf("envoy-%d", time.Now().UnixNano()))
+		if r.Header.Get("X-Request-Id") == "" { // Envoy keeps the id of a client in a private network
+			r.Header.Set("X-Request-Id", fmt.Sprintf("envoy-%d", time.Now().UnixNano()))
+		}
 	}
 	host, route := e.route(r)
 	for _, filter := range e.manager.at("http_filters").list() {
 		config := filter.at("typed_config")
+		if route.at("typed_per_filter_config", filter.at("name").text(), "disabled").text() == "true" {
+			continue
+		}
 		switch config.kind() {
 		case "LocalRateLimit": // Envoy's own limiter is not part of the stand-in
 		case "ApiKeyAuth":
@@ -147,11 +154,28 @@ func (e *envoyStandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (e *envoyStandIn) route(r *http.Request) (host, route node) {
 	host = e.manager.at("route_config", "virtual_hosts").list()[0]
 	for _, route := range host.at("routes").list() {
-		if prefix := route.at("match", "prefix").text(); prefix != "" && strings.HasPrefix(r.URL.Path, prefix) {
+		prefix := route.at("match", "prefix").text()
+		if prefix != "" && strings.HasPrefix(r.URL.Path, prefix) && matchesHeaders(route.at("match", "headers").list(), r) {
 			return host, route
 		}
 	}
 	panic("no route for " + r.URL.Path)
+}
+
+// matchesHeaders reports whether a request has all these headers of a route's match.
+func matchesHeaders(headers []node, r *http.Request) bool {
+	for _, header := range headers {
+		value := r.Header.Get(header.at("name").text())
+		if header.at("name").text() == ":method" {
+			value = r.Method
+		}
+		match := header.at("string_match")
+		exact, regex := match.at("exact").text(), match.at("safe_regex", "regex").text()
+		if exact != "" && value != exact || regex != "" && !regexp.MustCompile("^(?:"+regex+")$").MatchString(value) {
+			return false
+		}
+	}
+	return true
 }
 
 func apiKeyAuth(config node, r *http.Request) bool {

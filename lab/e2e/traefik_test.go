@@ -34,6 +34,9 @@ type traefikFile struct {
 	} `yaml:"http"`
 }
 
+// traefikPreflight is the only rule without a prefix that the stand-in knows.
+const traefikPreflight = "Method(`OPTIONS`) && HeaderRegexp(`Origin`, `.`) && HeaderRegexp(`Access-Control-Request-Method`, `.`)"
+
 type traefikRouter struct {
 	Rule        string   `yaml:"rule"`
 	Middlewares []string `yaml:"middlewares"`
@@ -107,7 +110,12 @@ func (m *metered) traefik(t testing.TB, key string, change ...string) *gateway {
 func (f *traefikFile) handler(t testing.TB) http.Handler {
 	t.Helper()
 	rules := map[string]http.Handler{}
+	var preflight http.Handler
 	for name, router := range f.HTTP.Routers {
+		if router.Rule == traefikPreflight {
+			preflight = f.wrap(t, router.Middlewares, f.service(t, router.Service))
+			continue
+		}
 		prefix, ok := strings.CutPrefix(router.Rule, "PathPrefix(`")
 		prefix, closed := strings.CutSuffix(prefix, "`)")
 		require.True(t, ok && closed, "router %s has a rule that the stand-in does not know: %s", name, router.Rule)
@@ -121,6 +129,11 @@ func (f *traefikFile) handler(t testing.TB) http.Handler {
 			}
 		}
 		r.URL.Path, r.URL.RawPath = path.Clean(r.URL.Path), ""
+		origin, method := r.Header.Get("Origin"), r.Header.Get("Access-Control-Request-Method")
+		if preflight != nil && r.Method == http.MethodOptions && origin != "" && method != "" {
+			preflight.ServeHTTP(w, r)
+			return
+		}
 		for _, prefix := range prefixes {
 			if strings.HasPrefix(r.URL.Path, prefix) {
 				rules[prefix].ServeHTTP(w, r)

@@ -15,11 +15,17 @@ const (
 	// HeaderCharge is the header with the id of a charge of limits. A refund of the charge needs this id.
 	HeaderCharge = "X-Quota-Charge"
 
+	// HeaderLease is the header with the id of a lease. The gateway ends the lease when the request has ended.
+	HeaderLease = "X-Quota-Lease"
+
 	// HeaderStatus and HeaderProblem are the headers with the status and the body of a refusal, for gateways that
 	// pass neither to their clients.
 	HeaderStatus  = "X-Quota-Status"
 	HeaderProblem = "X-Quota-Problem"
 )
+
+// Exposed lists the headers of answers that pages of other origins may read. Browsers hide all others from them.
+const Exposed = "Retry-After, RateLimit, RateLimit-Policy, X-Quota-Limit, X-Quota-Remaining, X-Quota-Reset"
 
 // valueMax is the maximum length in bytes of a problem, or of a charge's id, in a header. By default, gateways accept
 // 4 to 8 KiB of headers. A usual problem has a tenth of this length. The id of a charge of two limits also has a

@@ -18,11 +18,16 @@ const (
 	HeaderSubject = "X-Quota-Subject"
 	HeaderRoute   = "X-Quota-Route"
 	HeaderMode    = "X-Quota-Mode"
+	HeaderRule    = "X-Quota-Rule" // with ModeLease: the limit of kind concurrency
 
 	// HeaderKey is the header with the gateway's own key. The Authorization header may have the client's key instead.
 	HeaderKey = "X-Quota-Key"
 
 	headerIdempotencyKey = "Idempotency-Key"
+
+	// Browsers send both headers with each preflight.
+	headerOrigin         = "Origin"
+	headerPreflightsVerb = "Access-Control-Request-Method"
 )
 
 // Values of the header HeaderMode. An empty header means ModeConsume.
@@ -30,6 +35,7 @@ const (
 	ModeConsume = "consume"
 	ModeCheck   = "check"
 	ModeLimit   = "limit" // charges only limits, with HeaderAmount as the cost; needs no meter
+	ModeLease   = "lease" // acquires a lease of HeaderRule, which the gateway ends; needs no meter
 )
 
 const (
@@ -46,11 +52,16 @@ type Request struct {
 	Meter           string
 	Amount          int64
 	Mode            string
+	Rule            string // with ModeLease
 	Key             string // the Idempotency-Key; empty: no key
 
 	// Method and URI are as the client wrote them; empty: not given. Route is the route that the gateway names, or
 	// the route of the URI if it names no route.
 	Method, URI, Route string
+
+	// Preflight means that a browser asks whether a page of another origin may send a request. It has no key of the
+	// client, so the tenant may be unknown.
+	Preflight bool
 }
 
 // Read reads the forwarded request from the headers and the path of r. If they are invalid, the error is a
@@ -62,11 +73,21 @@ func (g *Gateway) Read(r *http.Request) (Request, error) {
 		Tenant: h.text(HeaderTenant, bound.Name, bound.MustBeName), Subject: h.text(HeaderSubject, bound.Name, bound.MustBeName),
 		Meter: h.text(HeaderMeter, bound.ID, bound.MustBeID), Amount: h.amount(HeaderAmount), Route: h.text(HeaderRoute, bound.Route, bound.MustBeRoute),
 	}
-	modes := []string{ModeConsume, ModeCheck, ModeLimit}
+	modes := []string{ModeConsume, ModeCheck, ModeLimit, ModeLease}
 	req.Mode = h.text(HeaderMode, func(s string) bool { return slices.Contains(modes, s) }, body.OneOf(modes...))
-	h.require(HeaderTenant)
-	if req.Mode != ModeLimit {
-		h.require(HeaderMeter)
+	req.Rule = h.text(HeaderRule, bound.ID, bound.MustBeID)
+	req.Preflight = g.isPreflight(r, &h)
+	switch {
+	case req.Preflight:
+	case req.Mode == ModeLease:
+		h.require(HeaderTenant, HeaderRule)
+	case req.Mode == ModeLimit:
+		h.require(HeaderTenant)
+	default:
+		h.require(HeaderTenant, HeaderMeter)
+	}
+	if req.Rule != "" && req.Mode != ModeLease {
+		h.faults.Add(HeaderRule, "needs "+HeaderMode+": "+ModeLease)
 	}
 	req.Key = h.text(headerIdempotencyKey, bound.Key, bound.MustBeKey)
 	req.Method, req.URI = g.original(r, &h)
@@ -95,6 +116,16 @@ func (g *Gateway) original(r *http.Request, h *headerReader) (method, uri string
 		h.faults.Add(field, mustFitURI)
 	}
 	return method, uri
+}
+
+// isPreflight reports whether the forwarded request is a preflight. The method counts only if the gateway itself has
+// set it: a client may send the headers that are read in its place.
+func (g *Gateway) isPreflight(r *http.Request, h *headerReader) bool {
+	method := r.Method
+	if len(g.method) > 0 {
+		method, _ = h.first(g.method[:1])
+	}
+	return method == http.MethodOptions && r.Header.Get(headerOrigin) != "" && r.Header.Get(headerPreflightsVerb) != ""
 }
 
 // headerReader reads headers and collects the faults in them. It treats an empty header as absent, because gateways
@@ -173,7 +204,8 @@ func (r *headerReader) refuseUnknown() {
 
 func isQuotaHeader(name string) bool {
 	switch name {
-	case HeaderTenant, HeaderMeter, HeaderAmount, HeaderSubject, HeaderRoute, HeaderMode, HeaderKey, HeaderOperation, HeaderCharge, HeaderStatus, HeaderProblem,
+	case HeaderTenant, HeaderMeter, HeaderAmount, HeaderSubject, HeaderRoute, HeaderMode, HeaderRule, HeaderKey, HeaderOperation, HeaderCharge, HeaderLease, HeaderStatus,
+		HeaderProblem,
 		"X-Quota-Limit", "X-Quota-Remaining", "X-Quota-Reset", "X-Quota-Source":
 		return true
 	default:

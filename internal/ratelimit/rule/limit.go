@@ -119,6 +119,7 @@ const (
 	Never   Code = 2 // the cost exceeds the capacity
 	Corrupt Code = 3 // the stored value is not a bucket
 	Stale   Code = 4 // Redis's clock was in none of the given windows
+	Again   Code = 5 // passes uncharged: the request's id has charged the rule before
 )
 
 // Judge returns the verdict of the limit l on a cost.

@@ -17,6 +17,9 @@ const (
 	Late    Op = 4 // charge after the fact: take the cost, at most the tokens left plus the debt
 )
 
+// WithID is added to an operation if the call contains the id of the request.
+const WithID = 8
+
 // Params are the parameters of a rule that are sent to the script. Their meaning depends on the kind; see
 // lua/limits.lua.
 type Params [4]int64

@@ -76,8 +76,9 @@ export interface paths {
          * Decide whether a request may pass the gateway
          * @description For gateways that delay a request of their client and ask whether it may pass. The gateway sends any method, no
          *     body, and all data in headers. The request consumes one item. With `X-Quota-Mode: check` it only checks. With
-         *     `limit` it only charges limits, and `X-Quota-Charge` is the id of the charge. The answer 200 lets the request
-         *     pass. A refusal has the status and the problem of a consume. Only for `nginx`, which would turn most statuses
+         *     `limit` it only charges limits, and `X-Quota-Charge` is the id of the charge. With `lease` it acquires a lease of
+         *     the concurrency limit `X-Quota-Rule`. `X-Quota-Lease` is its id: the gateway ends the lease by
+         *     `DELETE /v1/leases/{lease_id}` when the request has ended. The answer 200 lets the request pass. A refusal has the status and the problem of a consume. Only for `nginx`, which would turn most statuses
          *     into 500, the status is 403 (401 stays 401). Then `X-Quota-Status` has the status of the refusal, and
          *     `X-Quota-Problem` has the problem.
          *
@@ -92,8 +93,16 @@ export interface paths {
          *     `X-Forwarded-For` or `X-Real-IP`.
          *
          *     If an earlier request had the same `Idempotency-Key`, method, URI and X-Quota headers, the request passes
-         *     without another charge of units. Limits are charged each time. Without a key, units are charged for each
-         *     request. An `X-Request-Id` is not a key.
+         *     without another charge of units. Without a key, units are charged for each request. An `X-Request-Id` is not a key.
+         *
+         *     Limits are charged once for the same id of a tenant: the `Idempotency-Key`, or else the `X-Request-Id`. For 10
+         *     minutes after a limit was charged, requests with the id pass this limit and are not charged again, whatever their
+         *     route, cost and subject. What was refused is not remembered. A repetition has no `X-Quota-Charge`. The gateway
+         *     must create the id itself: a client that chooses it passes all limits.
+         *
+         *     A preflight passes uncharged and needs no tenant: the method of the forwarded request, in the gateway's own
+         *     header, is OPTIONS, and it has `Origin` and `Access-Control-Request-Method`. Answers have
+         *     `Access-Control-Expose-Headers`.
          */
         get: operations["authorize"];
         put?: never;
@@ -5592,6 +5601,8 @@ export interface components {
                 "X-Quota-Reset": components["headers"]["QuotaReset"];
                 "X-Quota-Operation": components["headers"]["QuotaOperation"];
                 "X-Quota-Charge": components["headers"]["QuotaCharge"];
+                "X-Quota-Lease": components["headers"]["QuotaLease"];
+                "Access-Control-Expose-Headers": components["headers"]["Exposed"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                 RateLimit: components["headers"]["RateLimit"];
                 "X-RateLimit-Mode": components["headers"]["RateLimitMode"];
@@ -5606,6 +5617,7 @@ export interface components {
                 "X-Request-Id": components["headers"]["RequestId"];
                 "X-Quota-Status": components["headers"]["QuotaStatus"];
                 "X-Quota-Problem": components["headers"]["QuotaProblem"];
+                "Access-Control-Expose-Headers": components["headers"]["Exposed"];
                 "X-Quota-Limit": components["headers"]["QuotaLimit"];
                 "X-Quota-Remaining": components["headers"]["QuotaRemaining"];
                 "X-Quota-Reset": components["headers"]["QuotaReset"];
@@ -5821,11 +5833,13 @@ export interface components {
     parameters: {
         /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
         IdempotencyKeyHeader: string;
-        /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. Use a client's id only if the service behind the gateway recognises repeated requests by it. */
+        /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. With a client's id, the client passes limits uncharged for 10 minutes, so use it only if the service behind the gateway recognises repeated requests by it. */
         PassageKeyHeader: string;
+        /** @description Without an `Idempotency-Key`, identifies a repeated request for limits and leases. The gateway must create it for each request of a client. Anything but 1 to 128 visible ASCII characters identifies nothing. */
+        PassageIDHeader: string;
         /** @description The tenant that pays. */
         QuotaTenantHeader: components["schemas"]["Name"];
-        /** @description The meter to consume. Required unless `X-Quota-Mode` is `limit`, which ignores it. */
+        /** @description The meter to consume. Required unless `X-Quota-Mode` is `limit` or `lease`, which ignore it. */
         QuotaMeterHeader: components["schemas"]["Id"];
         /** @description The units to consume. */
         QuotaAmountHeader: number;
@@ -5833,8 +5847,10 @@ export interface components {
         QuotaSubjectHeader: components["schemas"]["Name"];
         /** @description The route for limits, if it is not the path. */
         QuotaRouteHeader: components["schemas"]["Route"];
-        /** @description `limit` charges limits only. It uses no units and needs no meter. `X-Quota-Amount` is then the cost. */
-        QuotaModeHeader: "consume" | "check" | "limit";
+        /** @description `limit` charges limits only. It uses no units and needs no meter. `X-Quota-Amount` is then the cost. `lease` acquires a lease and charges nothing. */
+        QuotaModeHeader: "consume" | "check" | "limit" | "lease";
+        /** @description The limit of kind concurrency. Required if `X-Quota-Mode` is `lease`, refused otherwise. */
+        QuotaRuleHeader: components["schemas"]["Id"];
         /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
         QuotaKeyHeader: string;
         /** @description 1 to 255 visible ASCII characters, new for every lease. */
@@ -5900,6 +5916,10 @@ export interface components {
         QuotaOperation: string;
         /** @description With `X-Quota-Mode: limit`, the `charge_id` for `POST /v1/limits/charge/refund`. Absent if no limit was charged, or if the id is longer than 3 KiB, as for a charge of a dozen limits with the longest names. */
         QuotaCharge: string;
+        /** @description With `X-Quota-Mode: lease`, the `lease_id` for `DELETE /v1/leases/{lease_id}`. A lease that nobody ends ends by itself after the limit's time. */
+        QuotaLease: string;
+        /** @description The headers of answers that pages of other origins may read, for gateways that pass the answer on. */
+        Exposed: string;
         /** @description The status of the refusal. */
         QuotaStatus: number;
         /** @description The problem, in ASCII. Absent if it is longer than 3 KiB. */
@@ -6083,7 +6103,7 @@ export interface operations {
             header: {
                 /** @description The tenant that pays. */
                 "X-Quota-Tenant": components["parameters"]["QuotaTenantHeader"];
-                /** @description The meter to consume. Required unless `X-Quota-Mode` is `limit`, which ignores it. */
+                /** @description The meter to consume. Required unless `X-Quota-Mode` is `limit` or `lease`, which ignore it. */
                 "X-Quota-Meter"?: components["parameters"]["QuotaMeterHeader"];
                 /** @description The units to consume. */
                 "X-Quota-Amount"?: components["parameters"]["QuotaAmountHeader"];
@@ -6091,12 +6111,16 @@ export interface operations {
                 "X-Quota-Subject"?: components["parameters"]["QuotaSubjectHeader"];
                 /** @description The route for limits, if it is not the path. */
                 "X-Quota-Route"?: components["parameters"]["QuotaRouteHeader"];
-                /** @description `limit` charges limits only. It uses no units and needs no meter. `X-Quota-Amount` is then the cost. */
+                /** @description `limit` charges limits only. It uses no units and needs no meter. `X-Quota-Amount` is then the cost. `lease` acquires a lease and charges nothing. */
                 "X-Quota-Mode"?: components["parameters"]["QuotaModeHeader"];
+                /** @description The limit of kind concurrency. Required if `X-Quota-Mode` is `lease`, refused otherwise. */
+                "X-Quota-Rule"?: components["parameters"]["QuotaRuleHeader"];
                 /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
                 "X-Quota-Key"?: components["parameters"]["QuotaKeyHeader"];
-                /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. Use a client's id only if the service behind the gateway recognises repeated requests by it. */
+                /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. With a client's id, the client passes limits uncharged for 10 minutes, so use it only if the service behind the gateway recognises repeated requests by it. */
                 "Idempotency-Key"?: components["parameters"]["PassageKeyHeader"];
+                /** @description Without an `Idempotency-Key`, identifies a repeated request for limits and leases. The gateway must create it for each request of a client. Anything but 1 to 128 visible ASCII characters identifies nothing. */
+                "X-Request-Id"?: components["parameters"]["PassageIDHeader"];
             };
             path: {
                 /** @description The kind of the gateway. It determines the form of a refusal. */
@@ -6124,7 +6148,7 @@ export interface operations {
             header: {
                 /** @description The tenant that pays. */
                 "X-Quota-Tenant": components["parameters"]["QuotaTenantHeader"];
-                /** @description The meter to consume. Required unless `X-Quota-Mode` is `limit`, which ignores it. */
+                /** @description The meter to consume. Required unless `X-Quota-Mode` is `limit` or `lease`, which ignore it. */
                 "X-Quota-Meter"?: components["parameters"]["QuotaMeterHeader"];
                 /** @description The units to consume. */
                 "X-Quota-Amount"?: components["parameters"]["QuotaAmountHeader"];
@@ -6132,12 +6156,16 @@ export interface operations {
                 "X-Quota-Subject"?: components["parameters"]["QuotaSubjectHeader"];
                 /** @description The route for limits, if it is not the path. */
                 "X-Quota-Route"?: components["parameters"]["QuotaRouteHeader"];
-                /** @description `limit` charges limits only. It uses no units and needs no meter. `X-Quota-Amount` is then the cost. */
+                /** @description `limit` charges limits only. It uses no units and needs no meter. `X-Quota-Amount` is then the cost. `lease` acquires a lease and charges nothing. */
                 "X-Quota-Mode"?: components["parameters"]["QuotaModeHeader"];
+                /** @description The limit of kind concurrency. Required if `X-Quota-Mode` is `lease`, refused otherwise. */
+                "X-Quota-Rule"?: components["parameters"]["QuotaRuleHeader"];
                 /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
                 "X-Quota-Key"?: components["parameters"]["QuotaKeyHeader"];
-                /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. Use a client's id only if the service behind the gateway recognises repeated requests by it. */
+                /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. With a client's id, the client passes limits uncharged for 10 minutes, so use it only if the service behind the gateway recognises repeated requests by it. */
                 "Idempotency-Key"?: components["parameters"]["PassageKeyHeader"];
+                /** @description Without an `Idempotency-Key`, identifies a repeated request for limits and leases. The gateway must create it for each request of a client. Anything but 1 to 128 visible ASCII characters identifies nothing. */
+                "X-Request-Id"?: components["parameters"]["PassageIDHeader"];
             };
             path: {
                 /** @description The path and the query of the forwarded request, with all its slashes. */
