@@ -67,6 +67,7 @@ func trials(tenant string, made belongings) map[string]trial {
 		"POST /v1/refunds":                                        {path: "/v1/refunds", body: fmt.Sprintf(`{"tenant":%q,"operation_id":"paid"}`, tenant), header: key},
 		"POST /v1/limits/charge":                                  {path: "/v1/limits/charge", body: of},
 		"POST /v1/limits/charge/refund":                           {path: "/v1/limits/charge/refund", body: fmt.Sprintf(`{"charge_id":%q}`, made.charge)},
+		"POST /v1/limits/charge/settle":                           {path: "/v1/limits/charge/settle", body: fmt.Sprintf(`{"charge_id":%q,"cost":1}`, made.charge)},
 		"POST /v1/leases":                                         {path: "/v1/leases", body: fmt.Sprintf(`{"tenant":%q,"rule":"slots"}`, tenant)},
 		"POST /v1/leases/:lease_id/renew":                         {path: "/v1/leases/" + made.lease + "/renew", body: `{}`},
 		"DELETE /v1/leases/:lease_id":                             {path: "/v1/leases/" + made.lease},
