@@ -510,6 +510,15 @@ func (c *calendar) describe(meter string, now time.Time) string {
 	return out.String()
 }
 
+// potOf returns the id of the calendar's pot for a grant. It lacks the number by which the ledger tells the grants of one
+// instant apart.
+func potOf(grant string) string {
+	if strings.HasPrefix(grant, "allowance:") {
+		grant, _, _ = strings.Cut(grant, "_")
+	}
+	return grant
+}
+
 // describeAll returns a book in the format of describe, including its closed periods.
 func describeAll(t *rapid.T, s *Memory, b *ledger.Book) string {
 	var out strings.Builder
@@ -523,7 +532,7 @@ func describeAll(t *rapid.T, s *Memory, b *ledger.Book) string {
 		b.Start.Format(time.RFC3339Nano), b.End.Format(time.RFC3339Nano), b.Plan, b.PlanVersion, b.Opening, b.Granted, b.Amended, b.Used, b.Expired, b.Remaining())
 	for _, g := range b.Grants {
 		if g.Status == ledger.GrantActive && g.Remaining > 0 {
-			fmt.Fprintf(&out, "%s:%d ", g.ID, g.Remaining)
+			fmt.Fprintf(&out, "%s:%d ", potOf(g.ID), g.Remaining)
 		}
 	}
 	return out.String()

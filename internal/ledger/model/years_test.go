@@ -169,7 +169,7 @@ func shown(c *ledger.Call) string {
 	for _, item := range r.Items {
 		var draws []string
 		for _, d := range item.Draws {
-			draws = append(draws, fmt.Sprintf("%s:%d", d.Grant, d.Amount))
+			draws = append(draws, fmt.Sprintf("%s:%d", potOf(d.Grant), d.Amount))
 		}
 		out += fmt.Sprintf(" [%s %d from %s left %d]", item.Meter, item.Charged, strings.Join(draws, " "), item.Remaining)
 	}
