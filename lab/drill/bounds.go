@@ -59,8 +59,9 @@ func (l *limits) judge(lives []*life, outages []outage) Limits {
 		r.All, r.By[name] = r.All.plus(e), r.By[name].plus(e)
 		if e.Beyond > 0 && len(r.Examples) < examplesMax {
 			until := b.answers[len(b.answers)-1].ended.UTC().Format(time.RFC3339Nano)
-			r.Examples = append(r.Examples, fmt.Sprintf("%s of %s, %s: %d admitted of %d, bound %d; used until %s, in %v",
-				b.kind, b.tenant, b.subject, granted, limitTokens, bound, until, met))
+			example := fmt.Sprintf("%d over %s of %s, %s, bound %d, until %s, in %v",
+				over, b.kind, b.tenant, b.subject, bound, until, met)
+			r.Examples = append(r.Examples, example)
 		}
 	}
 	return r

@@ -45,19 +45,23 @@ func TestLimits_Outage_BoundIsAsStated(t *testing.T) {
 			func(lives []*life) { lives[0].ended = at(12) }, 10,
 		},
 		"an instance is killed later": {
-			PauseRedis, "", [][]decision{both, grants(0, 10, 11, true)},
+			PauseRedis, "",
+			[][]decision{both, grants(0, 10, 11, true)},
 			func(lives []*life) { lives[0].ended = at(23) }, 0,
 		},
 		"an instance starts then": {
-			PauseRedis, "", [][]decision{both, grants(2, 4, 13, true)},
+			PauseRedis, "",
+			[][]decision{both, grants(2, 4, 13, true)},
 			func(lives []*life) { lives[2].began = at(12) }, 4,
 		},
 		"an instance starts then, and takes more than its share": {
-			PauseRedis, "", [][]decision{both, grants(2, 30, 13, true)},
+			PauseRedis, "",
+			[][]decision{both, grants(2, 30, 13, true)},
 			func(lives []*life) { lives[2].began = at(12) }, 20,
 		},
 		"an instance is paused then": {
-			PauseRedis, "", [][]decision{both, grants(1, 5, 11, true)},
+			PauseRedis, "",
+			[][]decision{both, grants(1, 5, 11, true)},
 			func(lives []*life) { lives[1].pauses = []span{{at(16), at(17)}} }, 5,
 		},
 		"cut off alone":      {PauseRedis, "", [][]decision{both, grants(1, 30, 30, true)}, nil, 20},
@@ -72,7 +76,8 @@ func TestLimits_Outage_BoundIsAsStated(t *testing.T) {
 			KillRedis, "", [][]decision{both}, func(lives []*life) { lives[0].ended = at(7) }, 0,
 		},
 		"what a dead one counted, and nobody saw": {
-			KillRedis, "", [][]decision{both, grants(0, 4, 6, false)},
+			KillRedis, "",
+			[][]decision{both, grants(0, 4, 6, false)},
 			func(lives []*life) { lives[0].ended = at(7) }, 8,
 		},
 	} {

@@ -288,8 +288,10 @@ func (c *client) do(ctx context.Context, host, method, path, key, body string, v
 	if v != nil && json.Unmarshal(text, v) != nil {
 		return answer{}
 	}
-	a := answer{status: resp.StatusCode, code: facts.Code, replay: resp.Header.Get("Idempotent-Replayed") == "true",
-		local: resp.Header.Get("X-RateLimit-Mode") == "local"}
+	a := answer{
+		status: resp.StatusCode, code: facts.Code, replay: resp.Header.Get("Idempotent-Replayed") == "true",
+		local: resp.Header.Get("X-RateLimit-Mode") == "local",
+	}
 	for _, item := range facts.Items {
 		a.amount += item.Charged
 	}

@@ -135,7 +135,7 @@ func (c *cache) failover(ctx context.Context) error {
 	c.master, c.replica = c.replica, c.master
 	err = c.await(ctx, "the sentinel reports the new master", func(ctx context.Context) error {
 		client := redis.NewSentinelClient(options(c.sentinel))
-		defer client.Close()
+		defer func() { _ = client.Close() }()
 		at, err := client.GetMasterAddrByName(ctx, redisName).Result()
 		if err == nil && net.JoinHostPort(at[0], at[1]) != c.master.Addr() {
 			err = fmt.Errorf("it reports %v", at)
@@ -198,6 +198,6 @@ func options(r *localstack.Redis) *redis.Options {
 // command sends a command to a server.
 func command(ctx context.Context, r *localstack.Redis, words ...any) error {
 	client := redis.NewClient(options(r))
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	return client.Do(ctx, words...).Err()
 }
