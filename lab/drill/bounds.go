@@ -89,13 +89,13 @@ func (b *bucket) bound(lives []*life, outages []outage, instances int) (over int
 		met = append(met, o.do)
 		over += b.unknown(lives, outages[:i], o) + b.lost(lives, o)
 		for p, l := range lives {
-			all := func(d *decision) bool { return d.by == p && o.covers(d.ended) }
-			own := b.granted(func(d *decision) bool { return all(d) && d.local })
+			all := b.granted(func(d *decision) bool { return d.by == p && o.covers(d.ended) })
+			own := b.granted(func(d *decision) bool { return d.by == p && d.local && o.covers(d.ended) })
 			switch {
+			case o.covers(l.began): // it knows nothing, and Redis not yet what others have admitted
+				over += all
 			case o.covers(l.ended): // it takes its count with it
 				over += own
-			case o.covers(l.began): // it knows nothing
-				over += min(share, b.granted(all))
 			case l.paused(o): // it is cut off alone
 				over += min(share, own)
 			}

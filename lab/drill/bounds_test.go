@@ -54,10 +54,10 @@ func TestLimits_Outage_BoundIsAsStated(t *testing.T) {
 			[][]decision{both, grants(2, 4, 13, true)},
 			func(lives []*life) { lives[2].began = at(12) }, 4,
 		},
-		"an instance starts then, and takes more than its share": {
+		"an instance starts then, and admits much": {
 			PauseRedis, "",
 			[][]decision{both, grants(2, 30, 13, true)},
-			func(lives []*life) { lives[2].began = at(12) }, 20,
+			func(lives []*life) { lives[2].began = at(12) }, 30,
 		},
 		"an instance is paused then": {
 			PauseRedis, "",
