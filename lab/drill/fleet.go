@@ -24,8 +24,8 @@ const (
 
 	stopTimeout = 2 * time.Minute
 
-	// stopMax is the time within which SIGTERM must end an instance. It is several times drainDelay and
-	// QUOTASVC_STOP_TIMEOUT, because the machine is busy.
+	// stopMax is the time within which SIGTERM must end an instance. It is several times the sum of
+	// QUOTASVC_DRAIN_DELAY and QUOTASVC_STOP_TIMEOUT, because the machine is busy.
 	stopMax = 30 * time.Second
 )
 
@@ -208,6 +208,7 @@ func (f *fleet) stop() error {
 		if in := s.newest.Load(); in != nil {
 			s.expected.Store(true)
 			errs = errors.Join(errs, in.process.Kill())
+			<-in.log.done
 		}
 	}
 	return errs

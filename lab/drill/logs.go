@@ -30,13 +30,14 @@ var accessLine = []byte("level=INFO msg=request ")
 // logPipe is the pipe that an instance writes its log to. It is read until its end, except while the log stalls.
 type logPipe struct {
 	reader  *os.File
-	reading sync.Mutex // held while the log stalls, and during each read
+	stalled sync.Mutex    // held while the log stalls
+	done    chan struct{} // closed when all is read
 }
 
 // newLogPipe returns a pipe and its writing end, for a process. What is read is written to keep, but for the access
 // log.
 func newLogPipe(keep io.Writer) (_ *logPipe, output *os.File, err error) {
-	p := &logPipe{}
+	p := &logPipe{done: make(chan struct{})}
 	if p.reader, output, err = os.Pipe(); err != nil {
 		return nil, nil, fmt.Errorf("log of an instance: %w", err)
 	}
@@ -46,13 +47,14 @@ func newLogPipe(keep io.Writer) (_ *logPipe, output *os.File, err error) {
 
 // Read reads from the pipe, unless the log stalls.
 func (p *logPipe) Read(into []byte) (int, error) {
-	p.reading.Lock()
-	defer p.reading.Unlock()
+	p.stalled.Lock()
+	p.stalled.Unlock() //nolint:staticcheck // it waits for the end of a stall
 	return p.reader.Read(into)
 }
 
 // follow reads the pipe until the process has ended.
 func (p *logPipe) follow(keep io.Writer) {
+	defer close(p.done)
 	defer p.reader.Close()
 	lines := bufio.NewScanner(p)
 	lines.Buffer(nil, logLineBytes)
@@ -69,7 +71,7 @@ func (p *logPipe) follow(keep io.Writer) {
 func (f *fleet) stallLog(ctx context.Context, m *memory, s step) error {
 	slot := f.slots[s.target]
 	in := slot.newest.Load()
-	in.log.reading.Lock()
+	in.log.stalled.Lock()
 	err := in.fillLog(ctx, m)
 	if err == nil {
 		err = sleep(ctx, s.length)
@@ -83,7 +85,7 @@ func (f *fleet) stallLog(ctx context.Context, m *memory, s step) error {
 		default:
 		}
 	}
-	in.log.reading.Unlock()
+	in.log.stalled.Unlock()
 	if err != nil || s.do != StallLog {
 		return err
 	}

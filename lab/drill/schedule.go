@@ -24,7 +24,7 @@ const (
 	FailoverPaused    Action = "failover, standby paused before" // commits wait for the standby and are cancelled
 	FailoverDead      Action = "failover, standby killed before" // the same; the standby restarts before its promotion
 	FailoverPrimaryUp Action = "failover, primary killed twice"  // the primary recovers and is killed again
-	FailoverRedis     Action = "failover of redis"               // the master is killed, and its replica promoted
+	FailoverRedis     Action = "redis fails over"                // the master is killed, and its replica promoted
 	RefuseWrites      Action = "redis refuses writes"            // as it does without memory or on a replica
 	KillWithoutRedis  Action = "kill instance, redis paused"     // the instance decides limits itself until then
 	Strangers         Action = "flood of strangers"              // invented links, cookies and keys, from many addresses
