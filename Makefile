@@ -163,8 +163,8 @@ bench-citus: servers ## measure: Measure debits on Citus beside PostgreSQL in on
 	QUOTASVC_BENCH_CITUS=$(or $(CITUS_ROUND),5s) go test -v -count=1 -timeout 30m -run '^TestBench_DebitsOnCitus' ./internal/ledger/pg
 
 .PHONY: drill
-drill: servers build build-drill ## measure: Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7')
-	DRILL_KILLS=$(or $(DRILL_KILLS),200) DRILL_FAILOVERS=$(or $(DRILL_FAILOVERS),20) $(DRILL) $(ARGS)
+drill: servers build build-drill ## measure: Kill and pause everything under load, fail over, restore, flood, stall logs; compare journal and limits (DRILL_KILLS, DRILL_FAILOVERS, DRILL_OTHERS, ARGS='--seed 7'); about 20 minutes
+	DRILL_KILLS=$(or $(DRILL_KILLS),200) DRILL_FAILOVERS=$(or $(DRILL_FAILOVERS),20) DRILL_OTHERS=$(or $(DRILL_OTHERS),42) $(DRILL) $(ARGS)
 
 .PHONY: build-drill
 build-drill: ## measure: Build bin/quotasvc-drill, the program of make drill

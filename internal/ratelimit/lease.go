@@ -168,9 +168,7 @@ func (l *Limiter) decideLease(ctx context.Context, c *leaseCall) (Lease, error) 
 		count := leaseCall{op: leaseCount, id: c.id, rule: c.rule}
 		share := l.leaseShare(c)
 		if r := l.leases.table.decide(&count, l.micros(), share); r.code == leaseFull && !c.rule.Shadow {
-			if l.store.IsAway(c.id.key()) { // whether it is back must be found out in any case
-				_, _ = l.askLease(ctx, count)
-			}
+			_, _ = l.askLease(ctx, count) // it finds out whether Redis is back, which gets the leases that this process knows
 			out, err := l.leaseAnswer(c, r, share, ModeLocal)
 			out.Degraded = true
 			return out, err

@@ -203,9 +203,8 @@ func (l *Limiter) decideTogether(ctx context.Context, deadline time.Time, q *que
 	returning := q.op != rule.Late && l.returning(q.charges[0].key)
 	if returning {
 		if own = l.share(q, true); !own.Allowed {
-			if l.store.IsAway(q.charges[0].key) { // whether it is back must be found out in any case
-				_, _ = l.ask(ctx, deadline, &query{op: rule.Peek, tenant: q.tenant, charges: q.charges, fresh: true})
-			}
+			// Whether Redis is back must be found out in any case. It gets the levels that this process knows.
+			_, _ = l.ask(ctx, deadline, &query{op: rule.Peek, tenant: q.tenant, charges: q.charges, fresh: true})
 			return own, nil
 		}
 	}

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/store/redisstore"
 )
 
 // slowRule returns a rule of a kind that allows n tokens per 31 days, so that no token comes back during a test.
@@ -187,4 +189,45 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 	for i, r := range rules {
 		assert.True(t, admitted[i] >= 95 && admitted[i] <= 100, "%s: %d admitted of 100", r.Kind, admitted[i])
 	}
+}
+
+// TestOutages_RedisComesBackEmpty_DeniedRequestsTellIt: of two processes one has used a limit up, or has all leases,
+// and Redis loses its data. While the process keeps to its share, it denies requests itself. Redis knows the level by
+// then, so a process that starts meanwhile and knows nothing admits nothing.
+func TestOutages_RedisComesBackEmpty_DeniedRequestsTellIt(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	clock := &movableClock{}
+	l := instances(t, 2, server.URL, clock)[0]
+	other := requestFor("other", compile(t, rule.Spec{ID: "other", Rate: "1000000/s"}), "", 1)
+	until := func(away bool) {
+		testenv.Eventually(t, func() bool {
+			if !away {
+				clock.advance(redisstore.RetryAfter)
+			}
+			return mustConsume(t, l, other).Degraded == away && isAway(l) == away
+		}, "away")
+	}
+	until(false)
+	var used []Request
+	for _, kind := range kinds() {
+		used = append(used, requestOf(Charge{Rule: slowRule(t, kind, 10)}))
+		require.EqualValues(t, 10, exhaust(t, l, used[len(used)-1]), kind)
+	}
+	leases := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 3), TTL: time.Hour}
+	for range 3 {
+		require.True(t, mustAcquire(t, l, leases).Held)
+	}
+	server.Kill()
+	until(true)
+	server.Start()
+	until(false)
+	require.True(t, l.returning(""))
+	fresh := patientLimiter(t, patientClient(t, server.Options()), settings{})
+	for _, req := range used {
+		assert.False(t, mustConsume(t, l, req).Allowed)
+		assert.Zero(t, exhaust(t, fresh, req), "%s: admitted", req.Charges[0].Rule.Kind)
+	}
+	assert.False(t, mustAcquire(t, l, leases).Held)
+	assert.False(t, mustAcquire(t, fresh, leases).Held, "a lease is given")
 }

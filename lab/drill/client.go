@@ -43,6 +43,7 @@ type answer struct {
 	code   string
 	amount int64 // charged amount of a debit
 	replay bool
+	local  bool // limits were decided without Redis
 }
 
 // client makes one operation after another. It belongs to one goroutine. If an operation is sent twice at the same
@@ -74,8 +75,8 @@ func newClients(cfg *Config, f *fleet, m *memory) []*client {
 
 func tenantName(i int) string { return fmt.Sprintf("t%d", i) }
 
-// work makes operations until stop is closed. It finishes the operation in progress.
-func (c *client) work(ctx context.Context, stop <-chan struct{}) {
+// work calls next until stop is closed. It finishes the call in progress.
+func (c *client) work(ctx context.Context, stop <-chan struct{}, next func(context.Context)) {
 	defer c.http.CloseIdleConnections()
 	for ctx.Err() == nil {
 		select {
@@ -83,7 +84,7 @@ func (c *client) work(ctx context.Context, stop <-chan struct{}) {
 			return
 		default:
 		}
-		c.next(ctx)
+		next(ctx)
 		if c.pace > 0 && sleep(ctx, c.pace/2+time.Duration(c.rng.Int64N(int64(c.pace)))) != nil {
 			return
 		}
@@ -243,7 +244,7 @@ func outcomeOf(a answer) Outcome {
 func (c *client) attempt(ctx context.Context, at int, op *Operation) answer {
 	s := c.fleet.slots[at]
 	faults, began := s.faults.Load(), time.Now()
-	a := c.do(ctx, *s.api.Load(), http.MethodPost, op.send.path, op.Key, op.send.body, nil)
+	a := c.do(ctx, s.api(), http.MethodPost, op.send.path, op.Key, op.send.body, nil)
 	took := time.Since(began)
 	if a.status == http.StatusServiceUnavailable && faults%2 == 0 && s.faults.Load() == faults {
 		c.memory.change(func() {
@@ -287,7 +288,10 @@ func (c *client) do(ctx context.Context, host, method, path, key, body string, v
 	if v != nil && json.Unmarshal(text, v) != nil {
 		return answer{}
 	}
-	a := answer{status: resp.StatusCode, code: facts.Code, replay: resp.Header.Get("Idempotent-Replayed") == "true"}
+	a := answer{
+		status: resp.StatusCode, code: facts.Code, replay: resp.Header.Get("Idempotent-Replayed") == "true",
+		local: resp.Header.Get("X-RateLimit-Mode") == "local",
+	}
 	for _, item := range facts.Items {
 		a.amount += item.Charged
 	}
@@ -298,7 +302,7 @@ func (c *client) do(ctx context.Context, host, method, path, key, body string, v
 func (c *client) look(ctx context.Context, tenant string) {
 	var b struct{ Granted, Used, Held, Remaining int64 }
 	meter := []string{"calls", "credits"}[c.rng.IntN(2)]
-	host := *c.fleet.slots[c.rng.IntN(len(c.fleet.slots))].api.Load()
+	host := c.fleet.slots[c.rng.IntN(len(c.fleet.slots))].api()
 	a := c.do(ctx, host, http.MethodGet, "/v1/tenants/"+tenant+"/balances/"+meter, "", "", &b)
 	c.memory.change(func() {
 		c.memory.reads++

@@ -78,7 +78,7 @@ func TestCompareAt_Instant_DividesOperations(t *testing.T) {
 
 func TestPlan_SameSeed_SameFaults(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Seed: 7, Kills: 200, Failovers: 20, Restores: 3, Instances: 3, Calm: time.Second}
+	cfg := Config{Seed: 7, Kills: 200, Failovers: 20, Others: 14, Restores: 3, Instances: 3, Calm: time.Second}
 	count := map[Action]int{}
 	open := false
 	again := plan(&cfg)
@@ -96,6 +96,9 @@ func TestPlan_SameSeed_SameFaults(t *testing.T) {
 		"%d kills, %d restores, %d rolling restarts", kills, count[Restore], count[Rolling])
 	for _, kind := range failoverActions {
 		assert.True(t, count[kind] == cfg.Failovers/len(failoverActions), "%s: %d times", kind, count[kind])
+	}
+	for _, kind := range otherActions {
+		assert.True(t, count[kind] == cfg.Others/len(otherActions), "%s: %d times", kind, count[kind])
 	}
 	cfg.Seed++
 	assert.NotEqual(t, again[:3], plan(&cfg)[:3], "another seed gives the same faults")

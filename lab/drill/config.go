@@ -15,6 +15,7 @@ type Config struct {
 	Seed      uint64 // seed of the schedule and of the clients' choices
 	Kills     int    // SIGKILLs of instances, PostgreSQL servers and Redis, without the kills of failovers
 	Failovers int
+	Others    int // number of the faults in otherActions, which come in turn
 	Restores  int // number of backups that are restored to an instant
 	Instances int
 	Clients   int
@@ -34,6 +35,7 @@ type Config struct {
 const (
 	killsMax     = 100_000
 	failoversMax = 10_000
+	othersMax    = 10_000
 	restoresMax  = 1000
 	instancesMax = 16
 	clientsMax   = 1000
@@ -51,6 +53,7 @@ func (c *Config) validate() error {
 	}
 	between("kills", c.Kills, 0, killsMax)
 	between("failovers", c.Failovers, 0, failoversMax)
+	between("others", c.Others, 0, othersMax)
 	between("restores", c.Restores, 0, restoresMax)
 	between("instances", c.Instances, 2, instancesMax)
 	between("clients", c.Clients, 1, clientsMax)

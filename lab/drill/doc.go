@@ -2,13 +2,16 @@
 //
 // # Terms
 //
-// A fault is one disturbance: a SIGKILL or a SIGSTOP of an instance, of PostgreSQL or of Redis, a failover, or a
-// rolling restart. A schedule is a list of faults that is computed from a seed. A client makes operations one after
-// another. It records the request, the number of attempts and the last answer of each operation. An operation is open
-// until it gets a final answer.
+// A fault is one disturbance: a SIGKILL or a SIGSTOP of an instance, of PostgreSQL or of Redis, a failover, a rolling
+// restart, a flood of strangers, or a log that nobody reads. A schedule is a list of faults that is computed from a
+// seed. A client makes operations one after another. It records the request, the number of attempts and the last
+// answer of each operation. An operation is open until it gets a final answer.
 //
 // The pair is a primary PostgreSQL and its synchronous standby. A failover kills the primary, promotes the standby, and
 // creates a new standby in the old primary's place, from a base backup. All instances have both addresses in their URL.
+//
+// An outage is a time in which Redis did not decide. Chargers are clients that charge limits and take leases; what they
+// use is a bucket. Its bound is the most that it may admit over its limit by docs/degradation.md.
 //
 // # Invariants that a run checks
 //
@@ -21,6 +24,8 @@
 //  7. `quotasvc verify` finds no difference, neither at the end nor in a cluster that was restored to an instant. The
 //     restored cluster contains the operations that were acknowledged before that instant, and no operation that was
 //     sent after it.
+//  8. A bucket admits at most its limit and its bound.
+//  9. No stranger is let in. An instance whose log stalls answers, and SIGTERM ends an instance in time with status 0.
 //
 // # Clock, concurrency, failure
 //

@@ -55,6 +55,8 @@ type memory struct {
 	reads    int
 	replays  int
 	waits    waits
+
+	strangers map[int]int // number of answers to strangers by status; 0: no answer
 }
 
 // waits contains the durations of refusals by instances without a fault.
@@ -67,7 +69,7 @@ type waits struct {
 const refusalMax = 5 * time.Second
 
 func newMemory() *memory {
-	return &memory{wrong: map[string]int{}, answers: map[int]int{}}
+	return &memory{wrong: map[string]int{}, answers: map[int]int{}, strangers: map[int]int{}}
 }
 
 // begin records an operation before it is sent. After that, only the client that sends the operation changes the

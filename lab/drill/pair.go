@@ -155,8 +155,8 @@ func (p *pair) stop() error {
 	return errs
 }
 
-// ask runs a query that returns one value, on a separate connection.
-func ask(ctx context.Context, url, sql string, value any) error {
+// read runs a query that returns one value, on a separate connection.
+func read(ctx context.Context, url, sql string, value any) error {
 	db, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)

@@ -76,7 +76,7 @@ func (p *pair) restore(ctx context.Context, from backup, instant time.Time, look
 // archiveUpTo waits until all WAL that was written until now is archived.
 func (p *pair) archiveUpTo(ctx context.Context) error {
 	var segment string
-	err := ask(ctx, p.primary.URL(), "SELECT pg_walfile_name(pg_switch_wal())", &segment)
+	err := read(ctx, p.primary.URL(), "SELECT pg_walfile_name(pg_switch_wal())", &segment)
 	if err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}

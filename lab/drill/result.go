@@ -32,6 +32,10 @@ type Result struct {
 	Negative int            // number of reads of a balance with an amount below zero
 	Wrong    map[string]int // number of answers that no fault explains, by their error
 	Crashed  int64          // instances that ended without a fault
+	BadStops []string       // instances that SIGTERM did not end in time with status 0
+	Limits   Limits
+
+	Strangers map[int]int // number of answers to strangers by status; 0: no answer
 
 	AtOnce    Findings // findings before open operations were sent again
 	AtEnd     Findings
@@ -82,20 +86,21 @@ func (r *Result) fault(do Action, at, took time.Duration) {
 
 // kills and failovers return the number of SIGKILLs without a failover, and the number of failovers.
 func (r *Result) kills() int {
-	return r.Faults[KillInstance] + r.Faults[KillPrimary] + r.Faults[KillStandby] + r.Faults[KillRedis]
+	return r.Faults[KillInstance] + r.Faults[KillPrimary] + r.Faults[KillStandby] + r.Faults[KillRedis] +
+		r.Faults[KillLogStalled] + r.Faults[KillWithoutRedis]
 }
 
 func (r *Result) failovers() int {
 	return r.Faults[Failover] + r.Faults[FailoverPaused] + r.Faults[FailoverDead] + r.Faults[FailoverPrimaryUp]
 }
 
-// remember copies the counts of the clients' memory and the number of crashes into the result.
-func (r *Result) remember(m *memory, crashed int64) {
-	r.Operations = m.tally()
+// remember copies the counts of the clients' memory and the ends of instances into the result.
+func (r *Result) remember(m *memory, f *fleet) {
+	r.Operations, r.Crashed, r.BadStops = m.tally(), f.crashed(), f.badStops
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r.Answers, r.Wrong, r.Negative, r.Replays, r.BalanceReads = maps.Clone(m.answers), maps.Clone(m.wrong), m.negative, m.replays, m.reads
-	r.LongestRefusal, r.RefusalsOver, r.Crashed = m.waits.longest, m.waits.over, crashed
+	r.LongestRefusal, r.RefusalsOver, r.Strangers = m.waits.longest, m.waits.over, maps.Clone(m.strangers)
 }
 
 // watch records the timeline and prints the counts, until stop is closed.
@@ -138,8 +143,8 @@ func (r *Result) Violations() []string {
 		}
 	}
 	findings := func(f *Findings, when string) {
-		count(f.Lost, "acknowledged and lost "+when)
-		count(f.Twice, "charged twice "+when)
+		count(f.Lost, "lost "+when)
+		count(f.Twice, "doubled "+when)
 		count(f.Present, "refused and in the journal "+when)
 		count(f.Unknown, "in the journal and remembered by nobody "+when)
 	}
@@ -154,6 +159,8 @@ func (r *Result) Violations() []string {
 	count(r.Negative, "balances below zero")
 	count(r.StillOpen, "operations that a retry did not resolve")
 	count(int(r.Crashed), "instances that ended by themselves")
+	count(len(r.BadStops), "instances that SIGTERM did not end in time with status 0")
+	count(r.Limits.All.Beyond, "over a limit beyond the stated bound")
 	for _, what := range slices.Sorted(maps.Keys(r.Wrong)) {
 		count(r.Wrong[what], what)
 	}
@@ -187,13 +194,17 @@ func (r *Result) Print(out io.Writer) error {
 		line("", one)
 	}
 	line("refused, and an unanswered attempt was carried out later", r.AtEnd.Late)
+	line("answers to strangers by status (0: none)", r.Strangers)
+	r.Limits.print(w)
 	fmt.Fprintf(w, "\nwhat must be 0\t\n")
-	line("acknowledged and lost", r.AtOnce.Lost+r.AtEnd.Lost)
-	line("charged twice", r.AtOnce.Twice+r.AtEnd.Twice)
+	line("lost: acknowledged and not in the journal", r.AtOnce.Lost+r.AtEnd.Lost)
+	line("doubled: charged twice", r.AtOnce.Twice+r.AtEnd.Twice)
+	line("over a limit beyond the stated bound", r.Limits.All.Beyond)
 	line("refused and in the journal", r.AtOnce.Present+r.AtEnd.Present)
 	line("in the journal and remembered by nobody", r.AtOnce.Unknown+r.AtEnd.Unknown)
 	line("balances below zero", r.Negative)
 	line("not resolved by a retry", r.StillOpen)
+	line("instances not ended in time with status 0", len(r.BadStops))
 	bad := 0
 	for i := range r.Restores {
 		bad += r.Restores[i].Findings.Violations()
@@ -206,14 +217,28 @@ func (r *Result) Print(out io.Writer) error {
 	return r.printVerdict(out)
 }
 
+// print writes what was admitted over limits, beside the bounds that docs/degradation.md states.
+func (l *Limits) print(w io.Writer) {
+	fmt.Fprintf(w, "\nlimits\t\nrequests\t%d\ngranted\t%d\ngranted without redis\t%d\n", l.Requests, l.Granted, l.Local)
+	fmt.Fprintf(w, "\nbuckets by outage of redis\tbuckets\tover the limit\tbound\tbeyond\n")
+	row := func(name string, e Excess) {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\n", name, e.Buckets, e.Over, e.Bound, e.Beyond)
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.By)) {
+		row(name, l.By[name])
+	}
+	row("all", l.All)
+}
+
 func (r *Result) printVerdict(out io.Writer) error {
 	violations := r.Violations()
-	verdict := "\nPASSED: nothing that was acknowledged is lost, nothing is charged twice, verify is clean\n"
+	verdict := "\nPASSED: 0 lost, 0 doubled, 0 over a limit beyond the stated bound, verify is clean\n"
 	if len(violations) > 0 {
 		verdict = "\nFAILED: " + strings.Join(violations, "\n        ") + "\n"
 		for _, f := range []*Findings{&r.AtOnce, &r.AtEnd} {
 			verdict += strings.Join(f.Examples, "\n") + "\n"
 		}
+		verdict += strings.Join(append(slices.Clone(r.BadStops), r.Limits.Examples...), "\n") + "\n"
 	}
 	_, err := io.WriteString(out, verdict)
 	return err

@@ -46,6 +46,8 @@ func TestResult_Violations_EachTurnsVerdictRed(t *testing.T) {
 		"present": func(r *Result) { r.AtOnce.Present = 1 }, "unknown": func(r *Result) { r.AtEnd.Unknown = 1 },
 		"negative": func(r *Result) { r.Negative = 1 }, "open": func(r *Result) { r.StillOpen = 1 }, "crashed": func(r *Result) { r.Crashed = 1 },
 		"wrong": func(r *Result) { r.Wrong = map[string]int{"answer": 1} }, "not verified": func(r *Result) { r.Verified = false },
+		"stopped":  func(r *Result) { r.BadStops = []string{"an instance"} },
+		"over":     func(r *Result) { r.Limits.All.Beyond = 1 },
 		"restored": func(r *Result) { r.Restores = []Restored{{Verified: false}} },
 		"gone":     func(r *Result) { r.Restores = []Restored{{Verified: true, Findings: Findings{Lost: 1}}} },
 	} {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -18,7 +17,9 @@ import (
 type drill struct {
 	cfg    *Config
 	pair   *pair
-	redis  *localstack.Redis
+	redis  *cache
+	limits *limits
+	away   []outage
 	fleet  *fleet
 	memory *memory
 	backup backup
@@ -43,7 +44,7 @@ func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &drill{cfg: &cfg, memory: newMemory(), out: newResult(&cfg)}
+	d := &drill{cfg: &cfg, memory: newMemory(), limits: newLimits(&cfg), out: newResult(&cfg)}
 	defer func() { err = errors.Join(err, d.stop(), os.RemoveAll(root)) }()
 	d.say("seed %d: %d kills, %d failovers, %d restores; data in %s", cfg.Seed, cfg.Kills, cfg.Failovers, cfg.Restores, root)
 	if err := d.startAll(ctx, root); err != nil {
@@ -63,13 +64,13 @@ func (d *drill) startAll(ctx context.Context, root string) (err error) {
 	if d.pair, err = startPair(ctx, root); err != nil {
 		return err
 	}
-	if d.redis, err = localstack.StartRedis(ctx, localstack.RedisConfig{Dir: filepath.Join(root, "redis")}); err != nil {
+	if d.redis, err = startCache(ctx, root); err != nil {
 		return err
 	}
 	if _, err := d.tool(ctx, d.pair.url(), "migrate", "up"); err != nil {
 		return err
 	}
-	if d.fleet, err = startFleet(ctx, d.cfg, d.pair.url(), d.redis.URL()); err != nil {
+	if d.fleet, err = startFleet(ctx, d.cfg, d.pair.url(), d.redis.url()); err != nil {
 		return err
 	}
 	return d.makeCatalogue(ctx)
@@ -80,7 +81,7 @@ func (d *drill) startAll(ctx context.Context, root string) (err error) {
 func (d *drill) makeCatalogue(ctx context.Context) error {
 	c := newClients(d.cfg, d.fleet, d.memory)[0]
 	defer c.http.CloseIdleConnections()
-	api := *d.fleet.slots[0].api.Load()
+	api := d.fleet.slots[0].api()
 	put := func(path, body string) error {
 		if a := c.do(ctx, api, http.MethodPut, path, "set-up", body, nil); outcomeOf(a) != Done {
 			return fmt.Errorf("put %s: %d %s", path, a.status, a.code)
@@ -93,6 +94,9 @@ func (d *drill) makeCatalogue(ctx context.Context) error {
 			`{"meter":"credits","amount":100,"every":"year","anchor":"calendar"}]}`),
 		put("/v1/limits/tenant", `{"per":["tenant"],"kind":"token_bucket","rate":"50/s","burst":50}`),
 	)
+	for _, each := range limitKinds {
+		err = errors.Join(err, put("/v1/limits/"+each.kind, fmt.Sprintf(`{"per":["tenant","subject"],"kind":%q,%s}`, each.kind, each.terms)))
+	}
 	for i := 0; i < d.cfg.Tenants && err == nil; i++ {
 		err = put("/v1/tenants/"+tenantName(i), `{"plan":"drill"}`)
 	}
@@ -107,7 +111,10 @@ func (d *drill) drill(ctx context.Context) error {
 	stop := make(chan struct{})
 	var clients, watch sync.WaitGroup
 	for _, c := range newClients(d.cfg, d.fleet, d.memory) {
-		clients.Go(func() { c.work(ctx, stop) })
+		clients.Go(func() { c.work(ctx, stop, c.next) })
+	}
+	for _, c := range d.limits.newChargers(d.cfg, d.fleet, d.memory) {
+		clients.Go(func() { c.work(ctx, stop, func(ctx context.Context) { d.limits.use(ctx, c) }) })
 	}
 	watch.Go(func() { d.watch(ctx, stop) })
 	err := d.inject(ctx)
@@ -149,14 +156,16 @@ func (d *drill) fault(ctx context.Context, s step) error {
 		return killed(ctx, d.pair.primary, s.length)
 	case KillStandby:
 		return killed(ctx, d.pair.standby, s.length)
-	case KillRedis:
-		return killed(ctx, d.redis, s.length)
 	case PausePrimary:
 		return paused(ctx, d.pair.primary, s.length)
 	case PauseStandby:
 		return paused(ctx, d.pair.standby, s.length)
-	case PauseRedis:
-		return paused(ctx, d.redis, s.length)
+	case KillRedis, PauseRedis, RefuseWrites, FailoverRedis, KillWithoutRedis:
+		return d.withoutRedis(ctx, s)
+	case StallLog, KillLogStalled, StopLogStalled:
+		return d.fleet.stallLog(ctx, d.memory, s)
+	case Strangers:
+		return d.fleet.flood(ctx, d.memory, s.length)
 	case Rolling:
 		return d.fleet.roll(ctx)
 	case Failover, FailoverPaused, FailoverDead, FailoverPrimaryUp:
@@ -171,7 +180,20 @@ func (d *drill) fault(ctx context.Context, s step) error {
 	return fmt.Errorf("unknown fault %q", s.do)
 }
 
-// server is a server of PostgreSQL or Redis that can be killed and paused.
+// withoutRedis executes a fault of Redis and remembers its time.
+func (d *drill) withoutRedis(ctx context.Context, s step) error {
+	var meanwhile func() error
+	if s.do == KillWithoutRedis {
+		meanwhile = func() error {
+			return errors.Join(sleep(ctx, s.length), d.fleet.kill(ctx, s.target, s.length))
+		}
+	}
+	o, err := d.redis.away(ctx, s.do, s.length, meanwhile)
+	d.away = append(d.away, o)
+	return err
+}
+
+// server is a server of PostgreSQL that can be killed and paused.
 type server interface {
 	Kill() error
 	Start(ctx context.Context) error
@@ -258,7 +280,8 @@ func (d *drill) judge(ctx context.Context) error {
 	report, err := d.tool(ctx, d.pair.url(), "verify", "--full")
 	d.out.Verified, d.out.VerifyReport = err == nil, report
 	d.out.Took = time.Since(d.start)
-	d.out.remember(d.memory, d.fleet.crashed())
+	d.out.remember(d.memory, d.fleet)
+	d.out.Limits = d.limits.judge(d.fleet.lives, d.away)
 	return nil
 }
 
@@ -285,7 +308,7 @@ func (d *drill) lookAtAll(ctx context.Context) error {
 		var page struct {
 			Items []struct{ Granted, Used, Held, Remaining int64 }
 		}
-		a := c.do(ctx, *d.fleet.slots[0].api.Load(), http.MethodGet, "/v1/tenants/"+tenantName(i)+"/balances", "", "", &page)
+		a := c.do(ctx, d.fleet.slots[0].api(), http.MethodGet, "/v1/tenants/"+tenantName(i)+"/balances", "", "", &page)
 		if a.status != http.StatusOK || len(page.Items) == 0 {
 			return fmt.Errorf("balances of %s: %d %s", tenantName(i), a.status, a.code)
 		}
@@ -305,7 +328,7 @@ func (d *drill) stop() error {
 		errs = errors.Join(errs, d.fleet.stop())
 	}
 	if d.redis != nil {
-		errs = errors.Join(errs, d.redis.Kill())
+		errs = errors.Join(errs, d.redis.stop())
 	}
 	if d.pair != nil {
 		errs = errors.Join(errs, d.pair.stop())

@@ -21,9 +21,16 @@ const (
 	PauseRedis    Action = "pause redis"
 
 	Failover          Action = "failover"
-	FailoverPaused    Action = "failover, standby paused before"  // commits wait for the standby and are cancelled
-	FailoverDead      Action = "failover, standby killed before"  // the same; the standby restarts before its promotion
-	FailoverPrimaryUp Action = "failover, primary killed twice"   // the primary recovers and is killed again
+	FailoverPaused    Action = "failover, standby paused before" // commits wait for the standby and are cancelled
+	FailoverDead      Action = "failover, standby killed before" // the same; the standby restarts before its promotion
+	FailoverPrimaryUp Action = "failover, primary killed twice"  // the primary recovers and is killed again
+	FailoverRedis     Action = "redis fails over"                // the master is killed, and its replica promoted
+	RefuseWrites      Action = "redis refuses writes"            // as it does without memory or on a replica
+	KillWithoutRedis  Action = "kill instance, redis paused"     // the instance decides limits itself until then
+	Strangers         Action = "flood of strangers"              // invented links, cookies and keys, from many addresses
+	StallLog          Action = "log stalls"                      // nobody reads the pipe that an instance writes its log to
+	KillLogStalled    Action = "log stalls, instance killed"
+	StopLogStalled    Action = "log stalls, instance stopped"     // by SIGTERM
 	Rolling           Action = "rolling restart of all instances" // one after another: SIGTERM, then a start
 	Backup            Action = "base backup"
 	Restore           Action = "restore to an instant"
@@ -50,6 +57,11 @@ var (
 	// failoverActions lists the failovers, which are used in this order. In half of them, commits wait for a standby
 	// that does not confirm.
 	failoverActions = []Action{Failover, FailoverPaused, FailoverPrimaryUp, FailoverDead}
+
+	// otherActions lists the other faults, which are used in this order.
+	otherActions = []Action{
+		Strangers, StallLog, RefuseWrites, KillLogStalled, FailoverRedis, StopLogStalled, KillWithoutRedis,
+	}
 )
 
 const (
@@ -98,6 +110,9 @@ func plan(cfg *Config) []step {
 	}
 	for i := range cfg.Failovers {
 		add(failoverActions[i%len(failoverActions)], hangMax)
+	}
+	for i := range cfg.Others {
+		add(otherActions[i%len(otherActions)], 2*cfg.Calm)
 	}
 	rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 	steps = withRestores(steps, cfg.Restores)

@@ -32,11 +32,18 @@ func drilled(t *testing.T, change func(*drill.Config)) *drill.Result {
 	return r
 }
 
-// This is the short form of `make drill`.
+// This is the short form of `make drill`. It has each of the faults that come in turn once.
 func TestDrill_ShortForm_BreaksNoPromise(t *testing.T) {
 	t.Parallel()
-	r := drilled(t, func(c *drill.Config) { c.Kills, c.Failovers, c.Restores = 3, 1, 1 })
+	r := drilled(t, func(c *drill.Config) { c.Kills, c.Failovers, c.Others, c.Restores = 3, 1, 7, 1 })
 	assert.Empty(t, r.Violations())
+	for _, fault := range []drill.Action{
+		drill.Strangers, drill.StallLog, drill.KillLogStalled, drill.StopLogStalled, drill.RefuseWrites, drill.FailoverRedis, drill.KillWithoutRedis,
+	} {
+		assert.Equal(t, 1, r.Faults[fault], fault)
+	}
+	assert.True(t, r.Strangers[401] > 0 && r.Limits.Granted > 0 && r.Limits.Local > 0,
+		"strangers were answered %v; of limits %+v were granted", r.Strangers, r.Limits)
 	done := r.Operations[drill.Done]
 	assert.True(t, done >= 20 && len(r.Restores) == 1 && r.Faults[drill.Failover] == 1,
 		"%d operations were acknowledged, %d clusters restored; faults: %v", done, len(r.Restores), r.Faults)
@@ -50,8 +57,8 @@ func TestDrill_JournalChanged_IsNoticed(t *testing.T) {
 			WHERE kind = 'debit' AND left(operation_id, 1) <> '§' ORDER BY created_at, tenant_id, operation_id OFFSET ` + n + ` LIMIT 1)`
 	}
 	changes := []struct{ sql, found string }{
-		{"DELETE FROM entries WHERE " + nth("0"), "acknowledged and lost"},
-		{`INSERT INTO entries SELECT (jsonb_populate_record(e, '{"line": 99, "seq": 99999998}')).* FROM entries e WHERE ` + nth("1"), "charged twice"},
+		{"DELETE FROM entries WHERE " + nth("0"), "lost"},
+		{`INSERT INTO entries SELECT (jsonb_populate_record(e, '{"line": 99, "seq": 99999998}')).* FROM entries e WHERE ` + nth("1"), "doubled"},
 		{`INSERT INTO entries SELECT (jsonb_populate_record(e, '{"operation_id": "nobody", "seq": 99999999}')).* FROM entries e WHERE ` + nth("2"), "in the journal and remembered by nobody"},
 	}
 	r := drilled(t, func(c *drill.Config) {

@@ -25,7 +25,7 @@ var onlyIn = map[string][]string{
 	"github.com/jackc/pgx":                        {"internal/store/citus", "internal/store/pgpool", "internal/store/pgstore", "lab/bench", "lab/bench/past", "lab/drill", "internal/ledger/pg", "internal/ledger/agreed", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/report/denial", "internal/catalog/override", "internal/access/session", "internal/access/link", "internal/outbox/auditlog", "internal/report/testclock", "internal/lab/localstack", "internal/lab/testenv", "cmd/quotasvc", "internal/outbox/events", "internal/store/listener", "internal/catalog/gauge", "internal/notify/webhooks", "internal/report/tenantlist", "internal/report/status"},
 	"database/sql":                                {"internal/lab/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/lab/testenv", "cmd/quotasvc"},
-	"github.com/redis/go-redis":                   {"internal/store/redisstore", "internal/lab/testenv"},
+	"github.com/redis/go-redis":                   {"internal/store/redisstore", "internal/lab/testenv", "lab/drill"},
 	"go.opentelemetry.io/otel/sdk":                {"internal/serve/tracing"},
 	"go.opentelemetry.io/contrib":                 {"internal/serve/tracing"},
 	"go.opentelemetry.io/otel/exporters":          {"internal/serve/tracing"},

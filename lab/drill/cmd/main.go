@@ -33,6 +33,7 @@ type cli struct {
 	Seed      uint64        `help:"Seed of the schedule. 0 draws one and prints it."`
 	Kills     int           `default:"200" env:"DRILL_KILLS" help:"SIGKILLs of instances, PostgreSQL and Redis, without the SIGKILLs of failovers."`
 	Failovers int           `default:"20" env:"DRILL_FAILOVERS" help:"Failovers from the primary to the standby."`
+	Others    int           `default:"42" env:"DRILL_OTHERS" help:"Floods of strangers, logs that stall, and Redis failed over, refusing writes, or paused while an instance is killed: one of these after the other."`
 	Restores  int           `default:"3" env:"DRILL_RESTORES" help:"Backups that are restored to an instant."`
 	Instances int           `default:"3" help:"Instances of the service."`
 	Clients   int           `default:"16" help:"Clients, each with one operation at a time."`
@@ -79,8 +80,8 @@ func (c *cli) run(ctx context.Context) (err error) {
 		c.Seed = rand.Uint64() >> 32 // short enough to type
 	}
 	result, err := drill.Run(ctx, drill.Config{
-		Exe: c.Quotasvc, Results: c.Dir, Seed: c.Seed, Kills: c.Kills, Failovers: c.Failovers, Restores: c.Restores, Instances: c.Instances,
-		Clients: c.Clients, Tenants: c.Tenants, Pace: c.Pace, Calm: c.Calm, Progress: os.Stderr, Log: log,
+		Exe: c.Quotasvc, Results: c.Dir, Seed: c.Seed, Kills: c.Kills, Failovers: c.Failovers, Others: c.Others,
+		Restores: c.Restores, Instances: c.Instances, Clients: c.Clients, Tenants: c.Tenants, Pace: c.Pace, Calm: c.Calm, Progress: os.Stderr, Log: log,
 	})
 	if err != nil {
 		return err
