@@ -168,7 +168,7 @@ func remembers(k rule.Kind) bool { return k >= rule.KindTokenBucket && k <= rule
 // copies of levels. If a copy would deny a charge that Redis has not denied, recall returns false, and Redis must
 // decide.
 func (l *Limiter) recall(q *query) (d Decision, denied bool) {
-	if l.denials.live.Load() == 0 || q.once != (onceKey{}) { // Redis knows whether the id has charged the rules
+	if l.denials.live.Load() == 0 || q.identified() { // Redis knows whether the id has charged the rules
 		return Decision{}, false
 	}
 	now := l.micros()

@@ -92,8 +92,8 @@ func (l *localState) lock(q *query) (unlock func()) {
 	for i := range q.charges {
 		held |= 1 << l.stripeOf(q.charges[i].tag)
 	}
-	if q.once != (onceKey{}) {
-		held |= 1 << l.stripeOf(q.once.tag)
+	if q.identified() {
+		held |= 1 << l.stripeOf(q.once.id)
 	}
 	for rest := held; rest != 0; rest &= rest - 1 {
 		l.stripes[bits.TrailingZeros64(rest)].mu.Lock()

@@ -11,8 +11,9 @@ import (
 // OnceFor is how long an id remembers a rule that it has charged. The script has the same constant.
 const OnceFor = 10 * time.Minute
 
-// maxLocalIDs is the largest number of ids in a stripe. A process has up to 65,536 ids, of about 200 bytes each. If a
-// stripe is full, a new id replaces another one, if possible one that remembers nothing any more.
+// maxLocalIDs is the largest number of ids in a stripe. A process has up to 65,536 ids, of about 200 bytes each. The id
+// selects its stripe, so one tenant can use all of this memory. If a stripe is full, a new id replaces another one, if
+// possible one that remembers nothing any more.
 const maxLocalIDs = 1024
 
 // onceKey identifies the id of a request (Request.Once). The zero value is no id.
@@ -34,6 +35,11 @@ func (k onceKey) in(tag string) onceKey {
 	return onceKey{tag: tag, id: k.id}
 }
 
+// identified reports whether q charges or refunds under an id.
+func (q *query) identified() bool {
+	return q.once != (onceKey{}) && (q.op == rule.Consume || q.op == rule.Refund)
+}
+
 // key returns the key in Redis. No key of a bucket has two letters after its hash tag.
 func (k onceKey) key() string { return "rl:{" + k.tag + "}id:" + k.id }
 
@@ -50,10 +56,10 @@ type chargedRules map[string]int64
 
 // recognize marks the charges of q whose rules its id has charged in this process. The caller holds the lock.
 func (l *localState) recognize(q *query, now int64) {
-	if q.op != rule.Consume || q.once == (onceKey{}) {
+	if q.op != rule.Consume || !q.identified() {
 		return
 	}
-	known := l.stripe(q.once.tag).once[q.once]
+	known := l.stripe(q.once.id).once[q.once]
 	for i := range q.charges {
 		at, again := known[q.charges[i].rule.ID]
 		q.charges[i].again = again && now < at+OnceFor.Microseconds()
@@ -62,10 +68,10 @@ func (l *localState) recognize(q *query, now int64) {
 
 // noteOnce stores which rules q has charged or refunded in this process under its id. The caller holds the lock.
 func (l *localState) noteOnce(q *query, now int64, a *answer) {
-	if q.once == (onceKey{}) || !a.allowed {
+	if !q.identified() || !a.allowed {
 		return
 	}
-	shard := l.stripe(q.once.tag)
+	shard := l.stripe(q.once.id)
 	for i := range q.charges {
 		id, r := q.charges[i].rule.ID, &a.results[i]
 		switch {
@@ -92,24 +98,30 @@ func (s *stripe) identified(id onceKey, now int64) chargedRules {
 	return s.once[id]
 }
 
-// dropIDs drops the ids that remember nothing any more. If there is none, it drops any id. The caller holds the lock.
+// dropIDs examines a sample of ids and drops those that remember nothing any more. If there is none, it drops one id of
+// the sample. The caller holds the lock.
 func (s *stripe) dropIDs(now int64) {
-	room := false
+	sample, last, room := evictSample, onceKey{}, false
 	for id, rules := range s.once {
-		for r, at := range rules {
-			if now >= at+OnceFor.Microseconds() {
-				delete(rules, r)
-			}
-		}
-		if len(rules) == 0 {
+		if rules.forgotten(now) {
 			delete(s.once, id)
 			room = true
 		}
-	}
-	for id := range s.once {
-		if !room {
-			delete(s.once, id)
+		last = id
+		if sample--; sample == 0 {
+			break
 		}
-		return
 	}
+	if !room {
+		delete(s.once, last)
+	}
+}
+
+func (c chargedRules) forgotten(now int64) bool {
+	for _, at := range c {
+		if now < at+OnceFor.Microseconds() {
+			return false
+		}
+	}
+	return true
 }

@@ -176,7 +176,7 @@ type query struct {
 	charges []charge
 	with    *redisstore.Reads // may be nil
 	fresh   bool              // of a peek: do not decide from held levels
-	once    onceKey
+	once    onceKey           // see identified
 
 	mirrored bool // of a decision in this process: Redis decides it as well
 
@@ -208,7 +208,7 @@ func (req Request) check(o rule.Op) (query, error) {
 		return query{}, &rule.FieldError{Field: "charges", Reason: fmt.Sprintf("%d rules; at most %d", n, MaxCharges)}
 	}
 	q := query{op: o, tenant: req.Tenant, charges: make([]charge, len(req.Charges))}
-	if req.Once != "" && (o == rule.Consume || o == rule.Refund) {
+	if req.Once != "" {
 		q.once = newOnceKey(req.Tenant, req.Once)
 	}
 	if o != rule.Refund {

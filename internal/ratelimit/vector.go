@@ -162,7 +162,7 @@ func (v *vector) agrees(sent *sentRule, c *charge) bool {
 // add adds q, which is at position in the batch. The last call of fits must have been for q.
 func (v *vector) add(position int, q *query) {
 	v.queries = append(v.queries, position)
-	if q.once != (onceKey{}) {
+	if q.identified() {
 		v.ids = append(v.ids, q.once.key())
 	}
 	v.peeks = v.peeks || q.op == rule.Peek && !q.fresh
@@ -183,7 +183,7 @@ func (v *vector) add(position int, q *query) {
 		if q.op == rule.Late {
 			next.debt = c.rule.Debt
 		}
-		if q.once != (onceKey{}) {
+		if q.identified() {
 			next.mark = markOf(c.rule)
 		}
 		v.charges = append(v.charges, next)
