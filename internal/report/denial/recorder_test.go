@@ -74,9 +74,10 @@ func (b *bench) number(sql string, args ...any) (n int64) {
 	return n
 }
 
+// flush writes what r has in memory. A flush may fail on a slow machine; then the next one writes the rest.
 func (b *bench) flush(r *Recorder) {
 	b.t.Helper()
-	require.NoError(b.t, r.Flush(b.t.Context()))
+	testenv.Eventually(b.t, func() bool { return r.Flush(b.t.Context()) == nil }, "the denials are written")
 }
 
 func (b *bench) read(q Query) List {

@@ -67,7 +67,7 @@ func TestNames_Process_Bounded(t *testing.T) {
 
 func open(t *testing.T, url string) *Names {
 	t.Helper()
-	store := testenv.Must(t).Get(redisstore.Open(url, redisstore.Config{}))
+	store := testenv.Must(t).Get(redisstore.Open(url, redisstore.Config{Budget: testenv.Patience}))
 	t.Cleanup(func() {
 		if err := store.Stop(t.Context()); err != nil {
 			t.Log(err)
