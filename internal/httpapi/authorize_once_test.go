@@ -37,7 +37,8 @@ func TestAuthorize_ID_ChargesLimitsOnce(t *testing.T) {
 			header, mode string
 			units        int64 // that four requests use
 		}{
-			{headerIdempotencyKey, forwarded.ModeConsume, 1}, {headerIdempotencyKey, forwarded.ModeLimit, 0},
+			{headerIdempotencyKey, forwarded.ModeConsume, 1},
+			{headerIdempotencyKey, forwarded.ModeLimit, 0},
 			{headerRequestID, forwarded.ModeLimit, 0},
 		} {
 			id, before := fmt.Sprint(gateway, c.header, c.mode), s.remaining("acme", "calls")

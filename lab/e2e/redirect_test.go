@@ -60,8 +60,13 @@ func TestNginx_InternalRedirects_ChargedOnce(t *testing.T) {
 		status int
 		units  int64
 	}{
-		{"/static/", 200, 1}, {"/static/index.html", 200, 1}, {"/limited/", 200, 0}, {"/try/none", 200, 1},
-		{"/pages/missing", 404, 1}, {"/rewritten/x", 200, 0}, {"/again/missing", 200, 0},
+		{"/static/", 200, 1},
+		{"/static/index.html", 200, 1},
+		{"/limited/", 200, 0},
+		{"/try/none", 200, 1},
+		{"/pages/missing", 404, 1},
+		{"/rewritten/x", 200, 0},
+		{"/again/missing", 200, 0},
 	} {
 		for i := range 3 {
 			got := g.get("127.0.0.1", c.path)
