@@ -123,7 +123,9 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 		return Charged{}, refused
 	}
 	if len(res.charged.Charges) > 0 {
-		out.ID = g.chargeIDs.Text(res.charged.Receipt())
+		receipt := res.charged.Receipt()
+		receipt.Subject = req.Subject
+		out.ID = g.chargeIDs.Text(receipt)
 	}
 	return out, nil
 }
@@ -259,7 +261,7 @@ func (g *Gate) SettleCharge(ctx context.Context, c *Charge, cost int64) (ChargeS
 	req := c.receipt.Request(func(id string) (*rule.Rule, *time.Location) {
 		p := facts.rules.rule(id)
 		if p != nil {
-			p = g.overridden(ctx, p, &facts, "") // the subject is not known
+			p = g.overridden(ctx, p, &facts, c.receipt.Subject)
 		}
 		if p == nil || age > p.refills {
 			return nil, nil

@@ -12,6 +12,7 @@ import (
 // process.
 type Receipt struct {
 	Tenant  string
+	Subject string // of the request; empty in receipts of a version that did not store it
 	Charges []ReceiptCharge
 
 	local uint16
@@ -61,6 +62,7 @@ func (r *Receipt) Append(b []byte) []byte {
 		b = append(b, s...)
 	}
 	text(r.Tenant)
+	text(r.Subject)
 	b = binary.BigEndian.AppendUint16(b, r.local)
 	b = append(b, byte(len(r.Charges))) // at most MaxCharges
 	for _, c := range r.Charges {
@@ -71,9 +73,9 @@ func (r *Receipt) Append(b []byte) []byte {
 	return b
 }
 
-// ParseReceipt reads a receipt that Append wrote, or, if units is false, one of the version before, without units. b
-// must come from a trusted source, because only its length is checked.
-func ParseReceipt(b []byte, units bool) (Receipt, error) {
+// ParseReceipt reads a receipt that Append wrote, or, if full is false, one of the version before, without subject and
+// units. b must come from a trusted source, because only its length is checked.
+func ParseReceipt(b []byte, full bool) (Receipt, error) {
 	var r Receipt
 	bad := false
 	next := func(n int) []byte {
@@ -92,10 +94,13 @@ func ParseReceipt(b []byte, units bool) (Receipt, error) {
 		return v
 	}
 	r.Tenant = text()
+	if full {
+		r.Subject = text()
+	}
 	r.local = binary.BigEndian.Uint16(next(2))
 	for range next(1)[0] {
 		c := ReceiptCharge{Rule: text(), Dimension: text(), Cost: number(), taken: number()}
-		if units {
+		if full {
 			c.Unit = number()
 		}
 		r.Charges = append(r.Charges, c)

@@ -30,27 +30,39 @@ func New(store *redisstore.Store) *Names {
 }
 
 // Claim stores text under name for ttl and returns true. If the name is already claimed, it returns false and the
-// text that is stored. The name must have a hash tag.
+// text that is stored. The name must have a hash tag. A process knows the names that it has claimed itself even if
+// Redis has lost them.
 func (n *Names) Claim(ctx context.Context, name, text string, ttl time.Duration) (held string, first bool) {
+	inRedis := false
 	if n.store != nil {
-		if held, first, err := n.store.PutNew(ctx, name, text, ttl); err == nil {
-			return held, first
+		held, first, err := n.store.PutNew(ctx, name, text, ttl)
+		if inRedis = err == nil; inRedis && !first {
+			return held, false
 		}
 	}
+	known, first := n.claimHere(name, text, ttl)
+	if inRedis && !first { // if this fails, the name keeps the new text
+		_ = n.store.Put(ctx, name, known.text, time.Until(known.until))
+	}
+	return known.text, first
+}
+
+// claimHere claims a name in this process. If it is already claimed, claimHere returns what is stored.
+func (n *Names) claimHere(name, text string, ttl time.Duration) (held remembered, first bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
 	if r, ok := n.local[name]; ok && now.Before(r.until) {
-		return r.text, false
+		return r, false
 	}
 	n.put(name, text, now, ttl)
-	return "", true
+	return remembered{}, true
 }
 
 // Put replaces the text under a name that the caller has claimed.
 func (n *Names) Put(ctx context.Context, name, text string, ttl time.Duration) {
-	if n.store != nil && n.store.Put(ctx, name, text, ttl) == nil {
-		return
+	if n.store != nil {
+		_ = n.store.Put(ctx, name, text, ttl) // if this fails, this process alone knows it
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

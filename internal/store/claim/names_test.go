@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -63,6 +64,24 @@ func TestNames_Process_Bounded(t *testing.T) {
 		n.Claim(t.Context(), fmt.Sprint(i), "", time.Minute)
 	}
 	assert.True(t, len(n.local) <= localMax, "%d names", len(n.local))
+}
+
+// Redis may lose a name. The process that has claimed it knows it, and brings it back.
+func TestNames_RedisLosesThem_TheProcessKnowsItsOwn(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	own, other := open(t, server.URL), open(t, server.URL)
+	_, first := own.Claim(t.Context(), "once:{t}a", "?", time.Minute)
+	require.True(t, first)
+	own.Put(t.Context(), "once:{t}a", "done", time.Minute)
+	require.NoError(t, testenv.CloseAtEnd(t, redis.NewClient(server.Options())).FlushAll(t.Context()).Err())
+	for _, n := range []*Names{own, other} {
+		held, first := n.Claim(t.Context(), "once:{t}a", "?", time.Minute)
+		assert.True(t, !first && held == "done", "%q, %t", held, first)
+	}
+	own.Drop(t.Context(), "once:{t}a")
+	_, first = other.Claim(t.Context(), "once:{t}a", "?", time.Minute)
+	assert.True(t, first)
 }
 
 func open(t *testing.T, url string) *Names {
