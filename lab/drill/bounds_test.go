@@ -47,7 +47,7 @@ func TestLimits_Outage_BoundIsAsStated(t *testing.T) {
 		"an instance is killed later": {
 			PauseRedis, "",
 			[][]decision{both, grants(0, 10, 11, true)},
-			func(lives []*life) { lives[0].ended = at(23) }, 0,
+			func(lives []*life) { lives[0].ended = at(28) }, 0,
 		},
 		"an instance starts then": {
 			PauseRedis, "",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -114,6 +115,11 @@ func (c *cache) harm(ctx context.Context, do Action) error {
 func (c *cache) heal(ctx context.Context, do Action) error {
 	switch do {
 	case KillRedis:
+		// A server that was a replica has a file with the data of its last copy. With it, the master would come back
+		// with old levels, of which no instance knows that they are old.
+		if err := os.RemoveAll(filepath.Join(c.master.Dir(), "dump.rdb")); err != nil {
+			return fmt.Errorf("empty redis: %w", err)
+		}
 		return c.master.Start(ctx)
 	case FailoverRedis:
 		return c.failover(ctx)

@@ -21,7 +21,7 @@ func drilled(t *testing.T, change func(*drill.Config)) *drill.Result {
 	var progress, log logBuffer
 	cfg := drill.Config{
 		Exe: quotasvc(t), Seed: 1, Instances: 2, Clients: 8, Tenants: 4, Pace: 60 * time.Millisecond,
-		Calm: 800 * time.Millisecond, Progress: &progress, Log: &log,
+		Calm: 500 * time.Millisecond, Progress: &progress, Log: &log,
 	}
 	change(&cfg)
 	r, err := drill.Run(t.Context(), cfg)
@@ -35,7 +35,7 @@ func drilled(t *testing.T, change func(*drill.Config)) *drill.Result {
 // This is the short form of `make drill`. It has each of the faults that come in turn once.
 func TestDrill_ShortForm_BreaksNoPromise(t *testing.T) {
 	t.Parallel()
-	r := drilled(t, func(c *drill.Config) { c.Kills, c.Failovers, c.Others, c.Restores = 3, 1, 7, 1 })
+	r := drilled(t, func(c *drill.Config) { c.Kills, c.Failovers, c.Others, c.Restores = 1, 1, 7, 1 })
 	assert.Empty(t, r.Violations())
 	for _, fault := range []drill.Action{
 		drill.Strangers, drill.StallLog, drill.KillLogStalled, drill.StopLogStalled, drill.RefuseWrites, drill.FailoverRedis, drill.KillWithoutRedis,
