@@ -64,10 +64,11 @@ func (s *Strangers) tag(use string, random []byte) []byte {
 
 // LookUp calls the function `look`, which looks up what a visitor at an address shows, and returns its error. The
 // error `none` means that it does not exist. If it did not exist less than a second ago, LookUp does not look again.
+// What has the tag of this installation (made) and does not exist has ended for ever, so it is looked up once.
 //
 // Whatever does not exist counts for the address. Beyond the limit, LookUp fails with a *Refusal, and looks up only
-// what has the tag of this installation (made). What exists never counts. What has no tag also counts if its look-up
-// fails: a stranger who makes look-ups fail, by too many of them or by hanging up, gains no further ones.
+// what has the tag. What exists never counts. What has no tag also counts if its look-up fails: a stranger who makes
+// look-ups fail, by too many of them or by hanging up, gains no further ones.
 func (s *Strangers) LookUp(from netip.Addr, shown string, made bool, none error, look func() error) error {
 	now, sum := time.Now(), hashOf(shown)
 	var limited netip.Prefix
@@ -77,7 +78,7 @@ func (s *Strangers) LookUp(from netip.Addr, shown string, made bool, none error,
 			return s.refuse(TooMany, wait)
 		}
 	}
-	if at, ok := s.misses.Peek(sum); !ok || now.Sub(at) >= missFor {
+	if at, ok := s.misses.Peek(sum); !ok || !made && now.Sub(at) >= missFor {
 		err := look()
 		if err == nil && !made {
 			s.guesses.giveBack(limited)

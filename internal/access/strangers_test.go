@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -98,6 +99,25 @@ func TestRefusal_Seconds_WholeAndAtLeastOne(t *testing.T) {
 	} {
 		assert.Equal(t, want, (&Refusal{RetryAfter: wait}).Seconds(), "%s", wait)
 	}
+}
+
+// A link or session that has ended is looked up once: it never exists again. What a stranger has invented is looked up
+// again after a second.
+func TestStrangers_Ended_LookedUpOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		none := errors.New("none")
+		s := NewStrangers([]byte("key"))
+		for made, want := range map[bool]int{true: 1, false: 3} {
+			looked := 0
+			for n := range 3 {
+				from := netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})
+				require.ErrorIs(t, s.LookUp(from, fmt.Sprint(made), made, none, func() error { looked++; return none }), none)
+				time.Sleep(2 * missFor)
+			}
+			assert.Equal(t, want, looked, "made: %t", made)
+		}
+	})
 }
 
 // TestStrangers_FailedLookUps_Count: while PostgreSQL does not answer, strangers cause no more look-ups than before.
