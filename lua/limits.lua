@@ -1,9 +1,11 @@
 -- limits: decides requests in order. Each request is charged on all its buckets or on none.
 --
--- KEYS      the buckets of the requests, each once, and the ids of the requests whose form has an id, in the order of the
---           requests, together 1..1024; then, if life is not 0, the key of the life; then the keys of the bans of the
---           buckets whose rules have a ban; then, if the first form is a raise, a key that no other call has. All keys
---           are in one hash slot
+-- KEYS      in this order, all in one hash slot:
+--             the buckets of the requests, each once;
+--             the id of each request whose form has an id, in the order of the requests. Buckets and ids are 1..1024;
+--             the key of the life, if life is not 0;
+--             the keys of the bans of the buckets whose rules have a ban;
+--             a key that no other call has, if the first form is a raise
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: the script uses Redis's TIME, read once. Otherwise the time that it uses, in us, for tests only
 --   rules     the number of rules, 1..1024
@@ -30,10 +32,10 @@
 --                 reach Redis. A level below the known level is raised to it. Then the own level is added, up to the
 --                 capacity plus the debt. A bucket of a raise must be in no other request of the call. If the first
 --                 form is a raise, the call has an effect once, however often it is sent within MARK_S
---               4 after the fact, always allowed: charge cost, up to the capacity plus the debt. What would have come
---                 back by itself if it had been charged together with an earlier charge is not charged
---               plus 8 in a consume or refund that has an id: a rule that the id has charged in the last 10 minutes
---               passes and is not charged again; a refund makes the id forget its rules
+--               4 after the fact, always allowed: charge cost, up to the capacity plus the debt. The cost may belong to
+--                 an earlier charge. Then what would have come back by itself since that charge is not charged
+--               A consume or refund that has an id adds 8. In a consume, a rule that the id has charged in the last 10
+--               minutes passes and is not charged again. A refund makes the id forget its rules
 --     charges   the number of charges of this form, 1..16
 --     rule      the number of the rule, from 1. All charges of a bucket have the same rule
 --     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. A request
@@ -43,8 +45,8 @@
 --               in its reply. Of a bucket: the time at which the bucket would have been full again after this charge.
 --               0: the time is now. In a raise: the time of the known level
 --     debt      tokens that may be owed beyond the capacity, >= 0
---     x, y      of the known level. x is the units of a bucket, or the tokens of a log or window. y is the tokens of
---               the previous window of a sliding window, otherwise 0
+--     x, y      the known level: x is the units of a bucket, or the tokens of a log or window. y is the tokens of the
+--               previous window. It is 0 unless the kind is a sliding window
 --     own at    the time of the own level. All tokens of a log in a level count as taken at its time
 --     own y     y of the own level
 --     mark      the number under which the id remembers the rule
@@ -241,8 +243,8 @@ local out = { 0, 0, 0, 0 }
 --   empty(i)                      returns whether nothing is taken. If its time is not ahead, the key is not needed
 --   refund(i, cost, at, a, b, c, d)   gives back at most cost
 --   charge(i, cost)               optional: changes the additional values. The caller raises the level
---   late(i, cost, at, a, b, c, d)   charges like charge, as if at the time at. It returns what the level rises by. The caller
---                                 raises the level
+--   late(i, cost, at, a, b, c, d)   changes the additional values like charge, for a charge at the time `at`. It returns
+--                                 by how much the caller must raise the level
 --   join(i, more, x, y, at)       optional: changes the additional values for a level that the caller adds. more is
 --                                 this level, x and y are its additional values, and at is its time
 --   say(i, o, cost, code, a, b)   optional: writes the values of the kind from out[o + 1] on, and returns the last
@@ -695,10 +697,11 @@ local function new_bans()
   return all
 end
 
--- new_ids is called only if a request has an id. ids has, by key, the time at which the id has charged each mark.
+-- new_ids is called only if a request has an id. For each key of an id, ids has the time at which it has charged each
+-- mark.
 --   open(key, raw)   returns the times of an id
---   note(...)        stores which rules a request has charged or refunded
---   write(gone)      stores the changed ids, and adds the keys of those that have nothing left to gone
+--   note(...)        records which rules a request has charged or refunded
+--   write(gone)      stores the changed ids. It adds the keys of ids without a mark to the list `gone`
 local function new_ids()
   local ids, changed = {}, {}
   local all = {}

@@ -123,9 +123,7 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 		return Charged{}, refused
 	}
 	if len(res.charged.Charges) > 0 {
-		receipt := res.charged.Receipt()
-		receipt.Subject = req.Subject
-		out.ID = g.chargeIDs.Text(receipt)
+		out.ID = g.chargeIDs.Text(res.charged.Receipt(req.Subject))
 	}
 	return out, nil
 }

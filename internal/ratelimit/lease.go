@@ -159,19 +159,14 @@ func (l *Limiter) decideLease(ctx context.Context, c *leaseCall) (Lease, error) 
 	if l.store == nil {
 		return l.leaseAnswer(c, l.leases.table.decide(c, l.micros(), c.rule.Burst), c.rule.Burst, ModeLocal)
 	}
-	mine, isHeld := l.leases.table.find(c, l.micros())
-	if c.op == leaseRenew && (c.id.away || isHeld && mine.away) {
-		c.op = leaseAdopt
-	}
-	if c.op == leaseAcquire && !isHeld && c.rule.OnBackendError == rule.BackendLocalShare && l.returning(c.id.key()) {
-		// Redis may lack leases of other processes, which are within their portions.
-		count := leaseCall{op: leaseCount, id: c.id, rule: c.rule}
-		share := l.leaseShare(c)
-		if r := l.leases.table.decide(&count, l.micros(), share); r.code == leaseFull && !c.rule.Shadow {
-			_, _ = l.askLease(ctx, count) // it finds out whether Redis is back, which gets the leases that this process knows
-			out, err := l.leaseAnswer(c, r, share, ModeLocal)
-			out.Degraded = true
-			return out, err
+	switch {
+	case c.op == leaseRenew:
+		if mine, _ := l.leases.table.find(c, l.micros()); c.id.away || mine.away {
+			c.op = leaseAdopt
+		}
+	case c.op == leaseAcquire && l.returning(c.id.key()):
+		if out, denied := l.leaseBeyondShare(ctx, c); denied {
+			return out, nil
 		}
 	}
 	r, err := l.askLease(ctx, *c)
@@ -257,6 +252,26 @@ func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 	out, err := l.leaseAnswer(c, r, share, ModeLocal)
 	out.Degraded = true
 	return out, err
+}
+
+// leaseBeyondShare denies a new lease that exceeds this process's portion. Other processes may have granted leases that
+// Redis lacks yet; these are within their portions.
+func (l *Limiter) leaseBeyondShare(ctx context.Context, c *leaseCall) (out Lease, denied bool) {
+	_, isHeld := l.leases.table.find(c, l.micros())
+	if isHeld || c.rule.Shadow || c.rule.OnBackendError != rule.BackendLocalShare {
+		return Lease{}, false
+	}
+	count := leaseCall{op: leaseCount, id: c.id, rule: c.rule}
+	share := l.leaseShare(c)
+	r := l.leases.table.decide(&count, l.micros(), share)
+	if r.code != leaseFull {
+		return Lease{}, false
+	}
+	// Whether Redis is back must be found out in any case. It gets the leases that this process knows.
+	_, _ = l.askLease(ctx, count)
+	out, _ = l.leaseAnswer(c, r, share, ModeLocal) // a denial is no error
+	out.Degraded = true
+	return out, true
 }
 
 // leaseShare returns this process's portion of the capacity.

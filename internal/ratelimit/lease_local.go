@@ -115,14 +115,14 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	t.tidy(key, b)
 }
 
-// find returns the lease of c, if it is in this table.
+// find returns the lease of c, if this table has it and it has not ended.
 func (t *leaseTable) find(c *leaseCall, now int64) (mine heldLease, isHeld bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if b := t.buckets[c.id.key()]; b != nil {
-		mine, isHeld = b.leases[c.id.name()]
+	if b := t.buckets[c.id.key()]; b != nil && b.leases[c.id.name()].ends > now {
+		return b.leases[c.id.name()], true
 	}
-	return mine, isHeld && mine.ends > now
+	return heldLease{}, false
 }
 
 // knownLease is a lease that this process knows, and that Redis lacks.
@@ -169,9 +169,12 @@ func (t *leaseTable) owed(now int64, asked func(key string) bool) (all []leaseCa
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key := range t.buckets {
+		if !asked(key) {
+			continue
+		}
 		b := t.current(key, now)
 		for _, l := range b.leases {
-			if l.away && asked(key) {
+			if l.away {
 				all = append(all, b.count)
 				break
 			}

@@ -29,9 +29,9 @@ type ReceiptCharge struct {
 
 var errReceipt = errors.New("ratelimit: not a receipt")
 
-// Receipt returns the receipt of a charged request. req must be the result of Decision.Charged.
-func (req Request) Receipt() Receipt {
-	r := Receipt{Tenant: req.Tenant, Charges: make([]ReceiptCharge, len(req.Charges)), local: req.local}
+// Receipt returns the receipt of a charged request of a subject. req must be the result of Decision.Charged.
+func (req Request) Receipt(subject string) Receipt {
+	r := Receipt{Tenant: req.Tenant, Subject: subject, Charges: make([]ReceiptCharge, len(req.Charges)), local: req.local}
 	for i, c := range req.Charges {
 		r.Charges[i] = ReceiptCharge{Rule: c.Rule.ID, Dimension: c.Dimension, Cost: c.Cost, Unit: c.Unit, taken: c.taken}
 	}
@@ -47,10 +47,8 @@ func (r *Receipt) Request(find func(id string) (*rule.Rule, *time.Location)) Req
 		if known == nil {
 			continue
 		}
-		if r.local&(1<<i) != 0 {
-			req.local |= 1 << len(req.Charges)
-		}
-		req.Charges = append(req.Charges, Charge{Rule: known, Dimension: c.Dimension, Cost: c.Cost, Unit: c.Unit, Zone: zone, taken: c.taken})
+		charge := Charge{Rule: known, Dimension: c.Dimension, Cost: c.Cost, Unit: c.Unit, Zone: zone, taken: c.taken}
+		req.add(charge, r.local&(1<<i) != 0)
 	}
 	return req
 }

@@ -34,8 +34,8 @@ func (l *Limiter) Settle(ctx context.Context, req Request, costs []int64) ([]Ver
 			if missing != 0 {
 				c.Cost = max(missing, -missing)
 			}
-			part.local |= req.local >> i & 1 << len(part.Charges)
-			part.Charges, at = append(part.Charges, c), append(at, i)
+			part.add(c, req.isLocal(i))
+			at = append(at, i)
 			after[i] = unknown(c.Rule)
 		}
 		verdicts, err := l.correct(ctx, op, part)
@@ -68,9 +68,9 @@ func (l *Limiter) correct(ctx context.Context, op rule.Op, req Request) ([]Verdi
 		after[i] = unknown(c.rule)
 		to := &remote
 		switch {
-		case l.store == nil, req.local&(1<<i) != 0 && (l.local.owes(&c) || l.store.IsAway(c.key)):
+		case l.store == nil, req.isLocal(i) && (l.local.owes(&c) || l.store.IsAway(c.key)):
 			to = &local
-		case req.local&(1<<i) != 0: // Redis has got this charge since
+		case req.isLocal(i): // Redis has got this charge since
 			now := l.micros()
 			c.taken = c.ofWhole(now, l.store.Now(c.key)-now, l.cfg.Replicas())
 		}

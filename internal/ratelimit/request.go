@@ -145,12 +145,9 @@ func (d Decision) Charged(req Request) Request {
 	}
 	for i, v := range d.Verdicts {
 		if v.Charged > 0 {
-			if v.Mode == ModeLocal {
-				taken.local |= 1 << len(taken.Charges)
-			}
 			c := req.Charges[i]
 			c.Cost, c.taken = v.Charged, v.at
-			taken.Charges = append(taken.Charges, c)
+			taken.add(c, v.Mode == ModeLocal)
 		}
 	}
 	return taken
@@ -162,12 +159,22 @@ func (req Request) Only(is func(*rule.Rule) bool) Request {
 	part := Request{Tenant: req.Tenant, With: req.With, Once: req.Once}
 	for i, c := range req.Charges {
 		if is(c.Rule) {
-			part.local |= req.local >> i & 1 << len(part.Charges)
-			part.Charges = append(part.Charges, c)
+			part.add(c, req.isLocal(i))
 		}
 	}
 	return part
 }
+
+// add adds a charge. local means that it was taken in this process instead of Redis.
+func (req *Request) add(c Charge, local bool) {
+	if local {
+		req.local |= 1 << len(req.Charges)
+	}
+	req.Charges = append(req.Charges, c)
+}
+
+// isLocal reports whether the charge with the index i was taken in this process instead of Redis.
+func (req *Request) isLocal(i int) bool { return req.local&(1<<i) != 0 }
 
 // query is a checked request, or a part of one.
 type query struct {
