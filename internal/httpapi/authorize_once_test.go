@@ -249,3 +249,23 @@ func TestAuthorize_ModeLease_HeldUntilItIsDeleted(t *testing.T) {
 	require.NotNil(t, lease.Remaining)
 	assert.EqualValues(t, 2, *lease.Remaining)
 }
+
+// A refund of its charge frees an id, as a refusal does. A settlement with another cost does not.
+func TestAuthorize_ID_RefundedIsChargedAgain(t *testing.T) {
+	t.Parallel()
+	s := newService(t).catalogue()
+	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"20/day"}`)
+	ask := func(id string) *answer {
+		return s.do(s.ask("nginx", "/", forwarded.HeaderMode, forwarded.ModeLimit, headerIdempotencyKey, id)).passes()
+	}
+	for id, c := range map[string]struct{ cost, left string }{"refunded": {"0", "19"}, "settled": {"3", "17"}} {
+		charge := ask(id).header.Get(forwarded.HeaderCharge)
+		body := fmt.Sprintf(`{"charge_id":%q,"cost":%s}`, charge, c.cost)
+		done := s.call("POST", "/v1/limits/charge/settle", body).want(200)
+		assert.True(t, decoded[client.ChargeSettleAnswer](done).Settled, id)
+		for range 2 {
+			assert.Equal(t, c.left, ask(id).tokens("r0"), id)
+		}
+		s.call("POST", "/v1/limits/r0/reset", `{"tenant":"acme"}`).want(200)
+	}
+}

@@ -11,8 +11,8 @@ import (
 )
 
 // chargeIDMax is the maximum length of a charge's id in bytes. If a charge has 16 limits with the longest names, its
-// id has 4,500 bytes.
-const chargeIDMax = 4608
+// id has 4,900 bytes.
+const chargeIDMax = 5120
 
 func chargeMembers() []body.Member[gate.ChargeRequest] {
 	return []body.Member[gate.ChargeRequest]{

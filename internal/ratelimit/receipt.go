@@ -12,7 +12,8 @@ import (
 // process.
 type Receipt struct {
 	Tenant  string
-	Subject string // of the request; empty in receipts of a version that did not store it
+	Subject string // of the request
+	Once    string // Request.Once
 	Charges []ReceiptCharge
 
 	local uint16
@@ -22,7 +23,7 @@ type Receipt struct {
 type ReceiptCharge struct {
 	Rule, Dimension string
 	Cost            int64
-	Unit            int64 // Charge.Unit; 0 in receipts of a version that did not store it
+	Unit            int64 // Charge.Unit
 
 	taken int64
 }
@@ -31,7 +32,7 @@ var errReceipt = errors.New("ratelimit: not a receipt")
 
 // Receipt returns the receipt of a charged request of a subject. req must be the result of Decision.Charged.
 func (req Request) Receipt(subject string) Receipt {
-	r := Receipt{Tenant: req.Tenant, Subject: subject, Charges: make([]ReceiptCharge, len(req.Charges)), local: req.local}
+	r := Receipt{Tenant: req.Tenant, Subject: subject, Once: req.Once, Charges: make([]ReceiptCharge, len(req.Charges)), local: req.local}
 	for i, c := range req.Charges {
 		r.Charges[i] = ReceiptCharge{Rule: c.Rule.ID, Dimension: c.Dimension, Cost: c.Cost, Unit: c.Unit, taken: c.taken}
 	}
@@ -41,7 +42,7 @@ func (req Request) Receipt(subject string) Receipt {
 // Request returns the argument for Limiter.Refund and Limiter.Settle. It contains the charges whose rules find returns,
 // with the time zones of their windows. Charges of rules that no longer exist are left out.
 func (r *Receipt) Request(find func(id string) (*rule.Rule, *time.Location)) Request {
-	req := Request{Tenant: r.Tenant}
+	req := Request{Tenant: r.Tenant, Once: r.Once}
 	for i, c := range r.Charges {
 		known, zone := find(c.Rule)
 		if known == nil {
@@ -61,6 +62,7 @@ func (r *Receipt) Append(b []byte) []byte {
 	}
 	text(r.Tenant)
 	text(r.Subject)
+	text(r.Once)
 	b = binary.BigEndian.AppendUint16(b, r.local)
 	b = append(b, byte(len(r.Charges))) // at most MaxCharges
 	for _, c := range r.Charges {
@@ -71,8 +73,8 @@ func (r *Receipt) Append(b []byte) []byte {
 	return b
 }
 
-// ParseReceipt reads a receipt that Append wrote, or, if full is false, one of the version before, without subject and
-// units. b must come from a trusted source, because only its length is checked.
+// ParseReceipt reads a receipt that Append wrote, or, if full is false, one of the version before, without subject,
+// id and units. b must come from a trusted source, because only its length is checked.
 func ParseReceipt(b []byte, full bool) (Receipt, error) {
 	var r Receipt
 	bad := false
@@ -93,7 +95,7 @@ func ParseReceipt(b []byte, full bool) (Receipt, error) {
 	}
 	r.Tenant = text()
 	if full {
-		r.Subject = text()
+		r.Subject, r.Once = text(), text()
 	}
 	r.local = binary.BigEndian.Uint16(next(2))
 	for range next(1)[0] {

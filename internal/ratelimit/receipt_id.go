@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	receiptVersion  = 2 // in version 1 receipts have no subject and no units
+	receiptVersion  = 2 // in version 1 receipts have no subject, id and units
 	receiptNonceLen = 8 // bytes; the nonce makes the ids of two charges in the same millisecond differ
 	receiptMacLen   = 16
 )

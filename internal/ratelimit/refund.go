@@ -19,8 +19,9 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 // Settle changes the costs of charged tokens. req is a result of Decision.Charged, and costs has what its charges
 // should have taken, 0 or more. What was taken too much is given back, as by Refund. What is missing is charged as if
 // it had been charged together with req: a bucket may fall below zero, by at most its debt, and what would have come
-// back by itself is not charged. The verdicts and errors are as for Refund. If a rule is closed while Redis is away,
-// what is missing is not charged, and the error matches ErrUnavailable.
+// back by itself is not charged. A cost of 0 is a refund, so the id of the request forgets the rule. The verdicts and
+// errors are as for Refund. If a rule is closed while Redis is away, what is missing is not charged, and the error
+// matches ErrUnavailable.
 func (l *Limiter) Settle(ctx context.Context, req Request, costs []int64) ([]Verdict, error) {
 	after := make([]Verdict, len(req.Charges))
 	var failed error
@@ -33,6 +34,9 @@ func (l *Limiter) Settle(ctx context.Context, req Request, costs []int64) ([]Ver
 			}
 			if missing != 0 {
 				c.Cost = max(missing, -missing)
+			}
+			if op == rule.Refund && costs[i] == 0 {
+				part.Once = req.Once // the id forgets what it has charged
 			}
 			part.add(c, req.isLocal(i))
 			at = append(at, i)
