@@ -117,20 +117,17 @@ func (in *instance) fillLog(ctx context.Context, m *memory) error {
 
 // awaitLog waits until the instance says that its log is in this state.
 func (in *instance) awaitLog(ctx context.Context, state string) error {
-	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
-	defer cancel()
 	caller := &http.Client{Timeout: attemptTimeout}
 	defer caller.CloseIdleConnections()
-	for {
+	return await(ctx, "the log of an instance is "+state, func(ctx context.Context) error {
 		var ready struct{ Log string }
 		_, text := ask(ctx, caller, in.ops, "/readyz", nil)
-		if json.Unmarshal(text, &ready) == nil && ready.Log == state {
-			return nil
+		err := json.Unmarshal(text, &ready)
+		if err == nil && ready.Log != state {
+			err = fmt.Errorf("it is %q", ready.Log)
 		}
-		if sleep(ctx, statePoll) != nil {
-			return fmt.Errorf("the log of an instance is not %s within %s", state, stateTimeout)
-		}
-	}
+		return err
+	})
 }
 
 // ask sends a GET request, and returns the status and the body of the answer. The status is 0 without an answer.
