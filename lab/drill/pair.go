@@ -165,7 +165,7 @@ func read(ctx context.Context, url, sql string, value any) error {
 	return db.QueryRow(ctx, sql).Scan(value)
 }
 
-// await repeats an action until it succeeds, for stateTimeout at most. what says what is true then, for the error.
+// await repeats an action until it succeeds, for stateTimeout at most. The error names the state that `what` describes.
 func await(ctx context.Context, what string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()

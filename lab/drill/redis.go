@@ -81,8 +81,8 @@ func (c *cache) url() string {
 	}).String()
 }
 
-// away keeps Redis from deciding for the time d. If meanwhile is not nil, it is called in that time.
-func (c *cache) away(ctx context.Context, do Action, d time.Duration, meanwhile func() error) (outage, error) {
+// away keeps Redis from deciding while meanwhile runs.
+func (c *cache) away(ctx context.Context, do Action, meanwhile func() error) (outage, error) {
 	if do == FailoverRedis {
 		if err := await(ctx, "the replica has what the master has", c.replicated); err != nil {
 			return outage{}, err
@@ -93,10 +93,7 @@ func (c *cache) away(ctx context.Context, do Action, d time.Duration, meanwhile 
 	if o.hit = time.Now(); err != nil {
 		return o, err
 	}
-	if meanwhile != nil {
-		err = meanwhile()
-	}
-	err = errors.Join(err, sleep(ctx, d), c.heal(ctx, do))
+	err = errors.Join(meanwhile(), c.heal(ctx, do))
 	o.to = time.Now()
 	return o, err
 }
