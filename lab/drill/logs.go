@@ -66,8 +66,8 @@ func (p *logPipe) follow(keep io.Writer) {
 	_, _ = io.Copy(io.Discard, p) // after a line that is too long
 }
 
-// stallLog leaves the log of an instance unread, until the instance notices it and for the time d beyond. In two kinds
-// of this fault the instance is killed or stopped meanwhile. Each request to the instance must be answered.
+// stallLog leaves the log of an instance unread until the instance reports it, and then for the length of the step. In
+// two kinds of this fault the instance is killed or stopped meanwhile. Each request to the instance must be answered.
 func (f *fleet) stallLog(ctx context.Context, m *memory, s step) error {
 	slot := f.slots[s.target]
 	in := slot.newest.Load()
@@ -92,7 +92,7 @@ func (f *fleet) stallLog(ctx context.Context, m *memory, s step) error {
 	return in.awaitLog(ctx, "ok")
 }
 
-// fillLog makes requests until the instance says that its log stalls.
+// fillLog makes requests until the instance reports that its log stalls.
 func (in *instance) fillLog(ctx context.Context, m *memory) error {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -115,7 +115,7 @@ func (in *instance) fillLog(ctx context.Context, m *memory) error {
 	return in.awaitLog(ctx, "stalled")
 }
 
-// awaitLog waits until the instance says that its log is in this state.
+// awaitLog waits until the instance reports this state of its log.
 func (in *instance) awaitLog(ctx context.Context, state string) error {
 	caller := &http.Client{Timeout: attemptTimeout}
 	defer caller.CloseIdleConnections()

@@ -112,8 +112,8 @@ func (c *cache) harm(ctx context.Context, do Action) error {
 func (c *cache) heal(ctx context.Context, do Action) error {
 	switch do {
 	case KillRedis:
-		// A server that was a replica has a file with the data of its last copy. With it, the master would come back
-		// with old levels, of which no instance knows that they are old.
+		// A server that was a replica has a file with the data of its last copy. The master would load these old
+		// levels, and no instance would notice that they are old.
 		if err := os.RemoveAll(filepath.Join(c.master.Dir(), "dump.rdb")); err != nil {
 			return fmt.Errorf("empty redis: %w", err)
 		}
