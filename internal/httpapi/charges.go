@@ -85,7 +85,7 @@ func (s *Server) settleCharge(rc *request) error {
 	return s.settle(rc, s.bodies.chargeSettle, "settled")
 }
 
-// settle changes the cost of a charge. member is the member of the answer that reports whether it was the first time.
+// settle changes the cost of a charge. The answer reports under `member` whether this call has changed the cost.
 func (s *Server) settle(rc *request, members []body.Member[settlement], member string) error {
 	var req settlement
 	if err := decode(rc, &req, members); err != nil {

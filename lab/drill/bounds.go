@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// returnTime is the time after an outage of Redis in which instances find it again and bring it what they have admitted
-// themselves. It is the time that docs/degradation.md names, 7 s, and one more try after 5 s: on the busy machine of a
-// drill, Redis may answer the first one too late.
+// returnTime is the time after an outage of Redis in which instances find it again and charge in it what they have
+// admitted themselves. It is the time that docs/degradation.md names, 7 s, and one more try after 5 s: on the busy
+// machine of a drill, Redis may answer the first one too late.
 const returnTime = (7 + 5) * time.Second
 
 // failoverLoss is the time before a failover of Redis of which its replica may lack what was counted. It is the time
@@ -93,11 +93,11 @@ func (b *bucket) bound(lives []*life, outages []outage, instances int) (over int
 			all := b.granted(func(d *decision) bool { return d.by == p && o.covers(d.ended) })
 			own := b.granted(func(d *decision) bool { return d.by == p && d.local && o.covers(d.ended) })
 			switch {
-			case o.covers(l.began): // it knows nothing, and Redis not yet what others have admitted
+			case o.covers(l.began): // the instance knows nothing, and Redis does not know yet what others have admitted
 				over += all
-			case o.covers(l.ended): // it takes its count with it
+			case o.covers(l.ended): // the count of the instance is lost
 				over += own
-			case l.paused(o): // it is cut off alone
+			case l.paused(o): // the instance is cut off alone
 				over += min(share, own)
 			}
 		}
@@ -112,18 +112,18 @@ func (b *bucket) bound(lives []*life, outages []outage, instances int) (over int
 	return over, met
 }
 
-// unknown returns the most that an instance did not know to be used when Redis went away. An instance knows what Redis
-// last told it.
+// unknown returns the most tokens whose use an instance did not know when the outage began. An instance knows the level
+// in the latest answer of Redis.
 func (b *bucket) unknown(lives []*life, before []outage, o *outage) int {
 	most := 0
 	for p, l := range lives {
 		if !l.at(o.from) {
 			continue
 		}
-		var told time.Time
+		var latest time.Time // when the request was sent that Redis answered last
 		for _, d := range b.answers {
-			if d.by == p && !d.local && d.ended.Before(o.from) && d.sent.After(told) {
-				told = d.sent
+			if d.by == p && !d.local && d.ended.Before(o.from) && d.sent.After(latest) {
+				latest = d.sent
 			}
 		}
 		// What others admitted themselves in an outage that is hardly over may not be in Redis.
@@ -132,7 +132,7 @@ func (b *bucket) unknown(lives []*life, before []outage, o *outage) int {
 			return d.local && slices.ContainsFunc(before, covers)
 		}
 		most = max(most, b.granted(func(d *decision) bool {
-			return d.by != p && d.sent.Before(o.hit) && (d.ended.After(told) || recent(d))
+			return d.by != p && d.sent.Before(o.hit) && (d.ended.After(latest) || recent(d))
 		}))
 	}
 	return most
@@ -162,7 +162,7 @@ func (b *bucket) lost(lives []*life, o *outage) int {
 // covers reports whether t is in the outage or in the time in which instances find Redis again.
 func (o *outage) covers(t time.Time) bool { return !t.Before(o.from) && t.Before(o.to.Add(returnTime)) }
 
-// at reports whether the instance lived at t.
+// at reports whether the instance existed at t.
 func (l *life) at(t time.Time) bool {
 	return !l.began.After(t) && (l.ended.IsZero() || l.ended.After(t))
 }

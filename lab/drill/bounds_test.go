@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// In each case 40 tokens are granted by Redis: 20 before an outage from second 10 to 15 by instance 0, which instance 1
-// has heard of or not, and others later. What is granted beyond the limit is compared with the bound of this outage.
+// In each case instance 0 grants 20 tokens by Redis. Instance 1 may know of them or not. An outage lasts from second 10
+// to 15. The test compares the bound of the bucket, after further grants of the case, with the stated one.
 func TestLimits_Outage_BoundIsAsStated(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
@@ -97,13 +97,13 @@ func TestLimits_Outage_BoundIsAsStated(t *testing.T) {
 	}
 }
 
-// A second outage begins before the instances have brought to Redis what they granted in the first one.
+// A second outage begins before the instances have charged in Redis what they granted in the first one.
 func TestLimits_OutageAfterOutage_EarlierGrantsAreUnknown(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
 	b := bucket{}
-	for i, second := range []int{11, 11, 11, 18} { // the last one is no grant: instance 1 hears from Redis
+	for i, second := range []int{11, 11, 11, 18} { // the last one is no grant: Redis answers instance 1
 		by, first := i/3, i < 3
 		d := decision{by: by, sent: at(second), ended: at(second), granted: first, local: first}
 		b.answers = append(b.answers, d)

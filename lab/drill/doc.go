@@ -10,8 +10,8 @@
 // The pair is a primary PostgreSQL and its synchronous standby. A failover kills the primary, promotes the standby, and
 // creates a new standby in the old primary's place, from a base backup. All instances have both addresses in their URL.
 //
-// An outage is a time in which Redis did not decide. Chargers are clients that charge limits and take leases; what they
-// use is a bucket. Its bound is the most that it may admit over its limit by docs/degradation.md.
+// An outage is a time in which Redis did not decide. Chargers are clients that charge limits and take leases, each from
+// a bucket. The bound of a bucket is the most that it may admit over its limit by docs/degradation.md.
 //
 // # Invariants that a run checks
 //

@@ -56,7 +56,7 @@ type instance struct {
 	log      *logPipe
 }
 
-// life tells when an instance lived. The goroutine that injects faults writes it.
+// life records when an instance began and ended, and its pauses. The goroutine that injects faults writes it.
 type life struct {
 	began, ended time.Time // ended is zero while it lives
 	pauses       []span

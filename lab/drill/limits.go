@@ -17,7 +17,7 @@ const (
 	bucketsPerLimit = 2
 
 	// bucketTime is the shortest time for which a bucket is used; the longest is twice as long. It is longer than most
-	// outages with the time until all instances have found Redis again.
+	// outages and the times after them until all instances have found Redis again.
 	bucketTime = 12 * time.Second
 
 	// clientsPerCharger is the number of clients beside each charger.

@@ -66,8 +66,8 @@ func (p *logPipe) follow(keep io.Writer) {
 	_, _ = io.Copy(io.Discard, p) // after a line that is too long
 }
 
-// stallLog leaves the log of an instance unread, until the instance notices it and for the time d beyond. In two kinds
-// of this fault the instance is killed or stopped meanwhile. Each request to the instance must be answered.
+// stallLog leaves the log of an instance unread until the instance reports it, and then for the length of the step. In
+// two kinds of this fault the instance is killed or stopped meanwhile. Each request to the instance must be answered.
 func (f *fleet) stallLog(ctx context.Context, m *memory, s step) error {
 	slot := f.slots[s.target]
 	in := slot.newest.Load()
@@ -92,7 +92,7 @@ func (f *fleet) stallLog(ctx context.Context, m *memory, s step) error {
 	return in.awaitLog(ctx, "ok")
 }
 
-// fillLog makes requests until the instance says that its log stalls.
+// fillLog makes requests until the instance reports that its log stalls.
 func (in *instance) fillLog(ctx context.Context, m *memory) error {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -115,22 +115,19 @@ func (in *instance) fillLog(ctx context.Context, m *memory) error {
 	return in.awaitLog(ctx, "stalled")
 }
 
-// awaitLog waits until the instance says that its log is in this state.
+// awaitLog waits until the instance reports this state of its log.
 func (in *instance) awaitLog(ctx context.Context, state string) error {
-	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
-	defer cancel()
 	caller := &http.Client{Timeout: attemptTimeout}
 	defer caller.CloseIdleConnections()
-	for {
+	return await(ctx, "the log of an instance is "+state, func(ctx context.Context) error {
 		var ready struct{ Log string }
 		_, text := ask(ctx, caller, in.ops, "/readyz", nil)
-		if json.Unmarshal(text, &ready) == nil && ready.Log == state {
-			return nil
+		err := json.Unmarshal(text, &ready)
+		if err == nil && ready.Log != state {
+			err = fmt.Errorf("it is %q", ready.Log)
 		}
-		if sleep(ctx, statePoll) != nil {
-			return fmt.Errorf("the log of an instance is not %s within %s", state, stateTimeout)
-		}
-	}
+		return err
+	})
 }
 
 // ask sends a GET request, and returns the status and the body of the answer. The status is 0 without an answer.

@@ -165,6 +165,21 @@ func read(ctx context.Context, url, sql string, value any) error {
 	return db.QueryRow(ctx, sql).Scan(value)
 }
 
+// await repeats an action until it succeeds, for stateTimeout at most. The error names the state that `what` describes.
+func await(ctx context.Context, what string, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	for {
+		err := do(ctx)
+		if err == nil {
+			return nil
+		}
+		if sleep(ctx, statePoll) != nil {
+			return fmt.Errorf("%s: not within %s: %w", what, stateTimeout, err)
+		}
+	}
+}
+
 // sleep waits for d or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	if !backoff.Sleep(ctx, d) {

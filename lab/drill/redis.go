@@ -60,7 +60,7 @@ func startCache(ctx context.Context, root string) (_ *cache, err error) {
 	if c.replica, err = start("redis-2", localstack.RedisStandalone, prompt, ping); err != nil {
 		return nil, err
 	}
-	if err := c.follow(ctx, c.replica, c.master); err != nil {
+	if err := c.follow(ctx); err != nil {
 		return nil, err
 	}
 	host, port, _ := net.SplitHostPort(c.master.Addr())
@@ -81,10 +81,10 @@ func (c *cache) url() string {
 	}).String()
 }
 
-// away keeps Redis from deciding for the time d. If meanwhile is not nil, it is called in that time.
-func (c *cache) away(ctx context.Context, do Action, d time.Duration, meanwhile func() error) (outage, error) {
+// away keeps Redis from deciding while meanwhile runs.
+func (c *cache) away(ctx context.Context, do Action, meanwhile func() error) (outage, error) {
 	if do == FailoverRedis {
-		if err := c.await(ctx, "the replica has what the master has", c.replicated); err != nil {
+		if err := await(ctx, "the replica has what the master has", c.replicated); err != nil {
 			return outage{}, err
 		}
 	}
@@ -93,10 +93,7 @@ func (c *cache) away(ctx context.Context, do Action, d time.Duration, meanwhile 
 	if o.hit = time.Now(); err != nil {
 		return o, err
 	}
-	if meanwhile != nil {
-		err = meanwhile()
-	}
-	err = errors.Join(err, sleep(ctx, d), c.heal(ctx, do))
+	err = errors.Join(meanwhile(), c.heal(ctx, do))
 	o.to = time.Now()
 	return o, err
 }
@@ -115,8 +112,8 @@ func (c *cache) harm(ctx context.Context, do Action) error {
 func (c *cache) heal(ctx context.Context, do Action) error {
 	switch do {
 	case KillRedis:
-		// A server that was a replica has a file with the data of its last copy. With it, the master would come back
-		// with old levels, of which no instance knows that they are old.
+		// A server that was a replica has a file with the data of its last copy. The master would load these old
+		// levels, and no instance would notice that they are old.
 		if err := os.RemoveAll(filepath.Join(c.master.Dir(), "dump.rdb")); err != nil {
 			return fmt.Errorf("empty redis: %w", err)
 		}
@@ -132,14 +129,14 @@ func (c *cache) heal(ctx context.Context, do Action) error {
 
 // failover lets the sentinel promote the replica of a master that is dead. The dead master comes back as the replica.
 func (c *cache) failover(ctx context.Context) error {
-	err := c.await(ctx, "the sentinel promotes the replica", func(ctx context.Context) error {
+	err := await(ctx, "the sentinel promotes the replica", func(ctx context.Context) error {
 		return command(ctx, c.sentinel, "SENTINEL", "FAILOVER", redisName)
 	})
 	if err != nil {
 		return err
 	}
 	c.master, c.replica = c.replica, c.master
-	err = c.await(ctx, "the sentinel reports the new master", func(ctx context.Context) error {
+	err = await(ctx, "the sentinel reports the new master", func(ctx context.Context) error {
 		client := redis.NewSentinelClient(options(c.sentinel))
 		defer func() { _ = client.Close() }()
 		at, err := client.GetMasterAddrByName(ctx, redisName).Result()
@@ -154,13 +151,13 @@ func (c *cache) failover(ctx context.Context) error {
 	if err := c.replica.Start(ctx); err != nil {
 		return err
 	}
-	return c.follow(ctx, c.replica, c.master)
+	return c.follow(ctx)
 }
 
-// follow makes a server the replica of another one.
-func (c *cache) follow(ctx context.Context, replica, master *localstack.Redis) error {
-	host, port, _ := net.SplitHostPort(master.Addr())
-	return command(ctx, replica, "REPLICAOF", host, port)
+// follow lets the replica copy the master.
+func (c *cache) follow(ctx context.Context) error {
+	host, port, _ := net.SplitHostPort(c.master.Addr())
+	return command(ctx, c.replica, "REPLICAOF", host, port)
 }
 
 // replicated returns an error if the replica has not copied the master.
@@ -170,21 +167,6 @@ func (c *cache) replicated(ctx context.Context) error {
 		err = errors.New("the link is down")
 	}
 	return err
-}
-
-// await repeats an action until it succeeds.
-func (c *cache) await(ctx context.Context, what string, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
-	defer cancel()
-	for {
-		err := do(ctx)
-		if err == nil {
-			return nil
-		}
-		if sleep(ctx, statePoll) != nil {
-			return fmt.Errorf("%s: not within %s: %w", what, stateTimeout, err)
-		}
-	}
 }
 
 func (c *cache) stop() error {

@@ -80,16 +80,10 @@ func (p *pair) archiveUpTo(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
-	defer cancel()
-	for {
-		if _, err := os.Stat(filepath.Join(p.archive(), segment)); err == nil {
-			return nil
-		}
-		if sleep(ctx, statePoll) != nil {
-			return fmt.Errorf("segment %s was not archived within %s", segment, stateTimeout)
-		}
-	}
+	return await(ctx, "the segment "+segment+" is archived", func(context.Context) error {
+		_, err := os.Stat(filepath.Join(p.archive(), segment))
+		return err
+	})
 }
 
 func (p *pair) emptyArchive() error {

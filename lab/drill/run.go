@@ -46,7 +46,8 @@ func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 	}
 	d := &drill{cfg: &cfg, memory: newMemory(), limits: newLimits(&cfg), out: newResult(&cfg)}
 	defer func() { err = errors.Join(err, d.stop(), os.RemoveAll(root)) }()
-	d.say("seed %d: %d kills, %d failovers, %d restores; data in %s", cfg.Seed, cfg.Kills, cfg.Failovers, cfg.Restores, root)
+	d.say("seed %d: %d kills, %d failovers, %d other faults, %d restores; data in %s",
+		cfg.Seed, cfg.Kills, cfg.Failovers, cfg.Others, cfg.Restores, root)
 	if err := d.startAll(ctx, root); err != nil {
 		return nil, err
 	}
@@ -182,26 +183,17 @@ func (d *drill) fault(ctx context.Context, s step) error {
 
 // withoutRedis executes a fault of Redis and remembers its time.
 func (d *drill) withoutRedis(ctx context.Context, s step) error {
-	var meanwhile func() error
+	wait := func() error { return sleep(ctx, s.length) }
+	meanwhile := wait
 	if s.do == KillWithoutRedis {
-		meanwhile = func() error {
-			return errors.Join(sleep(ctx, s.length), d.fleet.kill(ctx, s.target, s.length))
-		}
+		meanwhile = func() error { return errors.Join(wait(), d.fleet.kill(ctx, s.target, s.length), wait()) }
 	}
-	o, err := d.redis.away(ctx, s.do, s.length, meanwhile)
+	o, err := d.redis.away(ctx, s.do, meanwhile)
 	d.away = append(d.away, o)
 	return err
 }
 
-// server is a server of PostgreSQL that can be killed and paused.
-type server interface {
-	Kill() error
-	Start(ctx context.Context) error
-	Pause() error
-	Resume() error
-}
-
-func killed(ctx context.Context, s server, away time.Duration) error {
+func killed(ctx context.Context, s *localstack.Postgres, away time.Duration) error {
 	if err := s.Kill(); err != nil {
 		return err
 	}
@@ -211,7 +203,7 @@ func killed(ctx context.Context, s server, away time.Duration) error {
 	return s.Start(ctx)
 }
 
-func paused(ctx context.Context, s server, d time.Duration) error {
+func paused(ctx context.Context, s *localstack.Postgres, d time.Duration) error {
 	if err := s.Pause(); err != nil {
 		return err
 	}

@@ -200,7 +200,7 @@ func TestStop_OutputNotRead_EndsWell(t *testing.T) {
 					in.do(t, http.StatusOK, "GET", "/v1/openapi.json", "", nil)
 				}
 				return metricOf(in.metrics(t), route) == before+others
-			}, "others get answers, but he who does not read gets none")
+			}, "others get answers, and the client that does not read gets none")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,7 @@ func newLooks(now time.Time, forgotten prometheus.Counter) *looks {
 
 // pair remembers the looks among the charges of a request, and sets AfterTheFact of the reports. A report uses the
 // oldest look at its descriptor, but no look of the same request. The entry after_the_fact decides about its charge
-// alone: "true" makes it a report without a look, "false" prevents that it is the look or the report of another.
+// alone: "true" makes it a report even without a look, and with "false" it is neither a look nor a report.
 func (l *looks) pair(charges []charge, now time.Time) {
 	slot := int64(now.Sub(l.began) / lookSlot)
 	for i := range charges {

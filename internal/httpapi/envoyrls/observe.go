@@ -48,7 +48,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		bad: metric.CounterVec(reg, "quotasvc_envoy_bad_descriptors_total",
 			"Requests of Envoy's rate limit filter that could not be read, by the part at fault.", "field"),
 		forgotten: metric.Counter(reg, "quotasvc_envoy_looks_forgotten_total",
-			"Descriptors of which looks were forgotten to make room for others. Their reports are charged as requests are."),
+			"Descriptors whose looks were forgotten to make room for others. Their reports are charged like requests."),
 	}
 	for _, field := range fields {
 		m.bad.WithLabelValues(field)

@@ -26,8 +26,8 @@ const (
 	headerIdempotencyKey = "Idempotency-Key"
 
 	// Browsers send both headers with each preflight.
-	headerOrigin         = "Origin"
-	headerPreflightsVerb = "Access-Control-Request-Method"
+	headerOrigin          = "Origin"
+	headerPreflightMethod = "Access-Control-Request-Method"
 )
 
 // Values of the header HeaderMode. An empty header means ModeConsume.
@@ -76,7 +76,7 @@ func (g *Gateway) Read(r *http.Request) (Request, error) {
 	modes := []string{ModeConsume, ModeCheck, ModeLimit, ModeLease}
 	req.Mode = h.text(HeaderMode, func(s string) bool { return slices.Contains(modes, s) }, body.OneOf(modes...))
 	req.Rule = h.text(HeaderRule, bound.ID, bound.MustBeID)
-	req.Preflight = g.isPreflight(r, &h)
+	req.Method, req.URI, req.Preflight = g.original(r, &h)
 	switch {
 	case req.Preflight:
 	case req.Mode == ModeLease:
@@ -90,7 +90,6 @@ func (g *Gateway) Read(r *http.Request) (Request, error) {
 		h.faults.Add(HeaderRule, "needs "+HeaderMode+": "+ModeLease)
 	}
 	req.Key = h.text(headerIdempotencyKey, bound.Key, bound.MustBeKey)
-	req.Method, req.URI = g.original(r, &h)
 	if err := h.faults.Err(); err != nil {
 		return Request{}, err
 	}
@@ -100,11 +99,15 @@ func (g *Gateway) Read(r *http.Request) (Request, error) {
 	return req, nil
 }
 
-// original returns the method and the URI of the forwarded request as the client wrote them.
-func (g *Gateway) original(r *http.Request, h *headerReader) (method, uri string) {
-	field := "path"
+// original returns the method and the URI of the forwarded request as the client wrote them, and reports whether it is
+// a preflight. For that, the method counts only if the gateway itself has set it: a client may send the headers that are
+// read in its place.
+func (g *Gateway) original(r *http.Request, h *headerReader) (method, uri string, preflight bool) {
+	field, own := "path", true
 	if len(g.uri) > 0 {
-		method, _ = h.first(g.method)
+		var name string
+		method, name = h.first(g.method)
+		own = name == g.method[0]
 		uri, field = h.first(g.uri)
 	} else {
 		method, uri = r.Method, strings.TrimPrefix(r.URL.EscapedPath(), PrefixEnvoy)
@@ -115,17 +118,8 @@ func (g *Gateway) original(r *http.Request, h *headerReader) (method, uri string
 	if len(uri) > uriMax {
 		h.faults.Add(field, mustFitURI)
 	}
-	return method, uri
-}
-
-// isPreflight reports whether the forwarded request is a preflight. The method counts only if the gateway itself has
-// set it: a client may send the headers that are read in its place.
-func (g *Gateway) isPreflight(r *http.Request, h *headerReader) bool {
-	method := r.Method
-	if len(g.method) > 0 {
-		method, _ = h.first(g.method[:1])
-	}
-	return method == http.MethodOptions && r.Header.Get(headerOrigin) != "" && r.Header.Get(headerPreflightsVerb) != ""
+	asks := r.Header.Get(headerOrigin) != "" && r.Header.Get(headerPreflightMethod) != ""
+	return method, uri, own && method == http.MethodOptions && asks
 }
 
 // headerReader reads headers and collects the faults in them. It treats an empty header as absent, because gateways

@@ -16,12 +16,13 @@ const Overdue = time.Minute
 // InProgress counts requests in progress, and those of them that do not end. Create it with NewInProgress.
 //
 // It does not know the age of each request. Requests belong to the generation in which they began, and a generation
-// lasts for Overdue. So a request is counted as overdue when it is one to two times as old as Overdue.
+// lasts for Overdue. All its requests are overdue once its last one must be. So a request is counted as overdue when it
+// is one to two times as old as Overdue.
 type InProgress struct {
 	newest atomic.Pointer[Generation]
 
 	mu  sync.Mutex
-	all []*Generation // oldest first; those before the newest two only while they have requests
+	all []*Generation // those that are overdue, only if they had requests when the newest one began
 }
 
 // Generation is the requests that began in the same span of time.
@@ -33,8 +34,8 @@ type Generation struct {
 // NewInProgress creates the gauges NAME_in_flight_requests and NAME_overdue_requests. `requests` names the requests in
 // the help of the gauges.
 func NewInProgress(reg prometheus.Registerer, name, requests string) *InProgress {
-	p := &InProgress{all: []*Generation{{}, {}}}
-	p.newest.Store(p.all[1])
+	p := &InProgress{}
+	p.newest.Store(&Generation{}) // has ended long ago, so no request belongs to it
 	GaugeFunc(reg, name+"_in_flight_requests", requests+" in progress.",
 		func() float64 { all, _ := p.count(time.Now()); return float64(all) })
 	GaugeFunc(reg, name+"_overdue_requests", requests+" in progress for over a minute, longer than any may take.",
@@ -46,9 +47,7 @@ func NewInProgress(reg prometheus.Registerer, name, requests string) *InProgress
 func (p *InProgress) Begin(now time.Time) *Generation {
 	g := p.newest.Load()
 	if now.Sub(g.began) >= Overdue {
-		p.mu.Lock()
 		g = p.next(now)
-		p.mu.Unlock()
 	}
 	g.open.Add(1)
 	return g
@@ -57,33 +56,30 @@ func (p *InProgress) Begin(now time.Time) *Generation {
 // End counts the end of a request.
 func (g *Generation) End() { g.open.Add(-1) }
 
-// next returns the newest generation, after it has begun one if the newest one has ended. The caller holds mu.
+// overdue reports whether all requests of g are overdue.
+func (g *Generation) overdue(now time.Time) bool { return now.Sub(g.began) >= 2*Overdue }
+
+// next returns the newest generation, after it has begun one if the newest one has ended.
 func (p *InProgress) next(now time.Time) *Generation {
-	g := p.newest.Load()
-	age := now.Sub(g.began)
-	if age < Overdue {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g := p.newest.Load(); now.Sub(g.began) < Overdue {
 		return g
 	}
-	if age >= 2*Overdue { // no request began in the last span: all requests of g are overdue
-		p.all = append(p.all, &Generation{})
-	}
-	g = &Generation{began: now}
+	g := &Generation{began: now}
 	p.newest.Store(g)
+	p.all = slices.DeleteFunc(p.all, func(g *Generation) bool { return g.overdue(now) && g.open.Load() == 0 })
 	p.all = append(p.all, g)
-	old := len(p.all) - 2
-	older := slices.DeleteFunc(slices.Clone(p.all[:old]), func(g *Generation) bool { return g.open.Load() == 0 })
-	p.all = append(older, p.all[old:]...)
 	return g
 }
 
-// count returns the number of requests in progress, and of those that began before the newest two generations.
+// count returns the number of requests in progress, and how many of them are overdue.
 func (p *InProgress) count(now time.Time) (all, overdue int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next(now)
-	for i, g := range p.all {
+	for _, g := range p.all {
 		open := g.open.Load()
-		if all += open; i < len(p.all)-2 {
+		if all += open; g.overdue(now) {
 			overdue += open
 		}
 	}

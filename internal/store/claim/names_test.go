@@ -66,7 +66,7 @@ func TestNames_Process_Bounded(t *testing.T) {
 	assert.True(t, len(n.local) <= localMax, "%d names", len(n.local))
 }
 
-// Redis may lose a name. The process that has claimed it knows it, and brings it back.
+// Redis may lose a name. The process that has claimed it knows it, and stores it again.
 func TestNames_RedisLosesThem_TheProcessKnowsItsOwn(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

@@ -78,7 +78,8 @@ export interface paths {
          *     body, and all data in headers. The request consumes one item. With `X-Quota-Mode: check` it only checks. With
          *     `limit` it only charges limits, and `X-Quota-Charge` is the id of the charge. With `lease` it acquires a lease of
          *     the concurrency limit `X-Quota-Rule`. `X-Quota-Lease` is its id: the gateway ends the lease by
-         *     `DELETE /v1/leases/{lease_id}` when the request has ended. The answer 200 lets the request pass. A refusal has the status and the problem of a consume. Only for `nginx`, which would turn most statuses
+         *     `DELETE /v1/leases/{lease_id}` when the request has ended. The answer 200 lets the request pass. A refusal has the
+         *     status and the problem of a consume. Only for `nginx`, which would turn most statuses
          *     into 500, the status is 403 (401 stays 401). Then `X-Quota-Status` has the status of the refusal, and
          *     `X-Quota-Problem` has the problem.
          *
