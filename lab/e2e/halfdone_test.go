@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -90,7 +91,14 @@ func TestMigrateUp_KilledAtEachStatement_NextRunGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		return testenv.Must(t).Get(pgx.CollectRows(rows, pgx.RowTo[string]))
 	}
-	whole := testenv.PostgresEmpty(t)
+	noon := time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
+	empty := func(t *testing.T) string {
+		url := testenv.PostgresEmpty(t)
+		testenv.MoveClock(t, url).Set(noon) // partitions are made around this instant: no week may begin meanwhile
+		execSQL(t, url, "CREATE FUNCTION moved.now() RETURNS timestamptz STABLE LANGUAGE sql AS 'SELECT clock_timestamp()'")
+		return url
+	}
+	whole := empty(t)
 	_, err := testenv.Migrator(t, whole).UpTo(t.Context(), firstWithData)
 	require.NoError(t, err)
 	execSQL(t, whole, oldData)
@@ -99,7 +107,7 @@ func TestMigrateUp_KilledAtEachStatement_NextRunGoesOn(t *testing.T) {
 	for _, amid := range []bool{false, true} {
 		t.Run(fmt.Sprintf("amid=%t", amid), func(t *testing.T) {
 			t.Parallel()
-			m := &killedMigration{url: testenv.PostgresEmpty(t), amid: amid}
+			m := &killedMigration{url: empty(t), amid: amid}
 			m.link, m.conn = testenv.NewCutLink(t, m.url), testenv.Connect(t, m.url)
 			for m.next(t, "up") {
 				if m.moved && m.step == firstWithData {
