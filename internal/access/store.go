@@ -267,7 +267,7 @@ func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...
 
 // secrets returns all valid secrets with their keys. It takes one round trip.
 func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
-	err = s.db.In(pgstore.Memory, "").Send(ctx, "read the keys", func() *pgx.Batch {
+	err = s.db.In(pgstore.Memory).Send(ctx, "read the keys", func() *pgx.Batch {
 		batch := new(pgx.Batch)
 		batch.Queue(s.queries["SelectSecrets"]).Query(func(rows pgx.Rows) (err error) {
 			all, err = pgx.CollectRows(rows, scanKnown)
@@ -303,7 +303,7 @@ func earlier(a, b time.Time) time.Time {
 
 // noteUse stores, for each of these keys, the time of its latest use.
 func (s *Store) noteUse(ctx context.Context, ids []string, at []time.Time) error {
-	db := s.db.In(pgstore.Memory, "")
+	db := s.db.In(pgstore.Memory)
 	return db.Write(ctx, "note the use of keys", func(ctx context.Context, tx *pgstore.Transaction) error {
 		if _, err := tx.Exec(ctx, s.queries["NoteUse"], ids, at); err != nil {
 			return fmt.Errorf("note use: %w", err)

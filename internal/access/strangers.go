@@ -18,9 +18,11 @@ const (
 	// missesMax bounds what is remembered, which takes 80 bytes each.
 	missesMax = 50_000
 
-	// SecretBytes is the length of a secret that Strangers makes: randomBytes that nobody can guess, and their tag.
+	// SecretBytes is the length of a secret that Strangers makes. It has taggedBytes and a tag of the same length. The
+	// first ownerBytes say for whom the secret was made, and nobody can guess the other tagged bytes.
 	SecretBytes = 32
-	randomBytes = 16
+	taggedBytes = 16
+	ownerBytes  = 4
 )
 
 // Strangers bounds what is looked up for visitors who show what nobody gave them: keys, links, and cookies of the
@@ -41,26 +43,34 @@ func NewStrangers(key []byte) *Strangers {
 	}
 }
 
-// NewSecret returns a random secret with a tag, for one use, such as a certain link.
-func (s *Strangers) NewSecret(use string) (secret [SecretBytes]byte) {
-	_, _ = rand.Read(secret[:randomBytes]) // Read never returns an error: it ends the process instead
-	copy(secret[randomBytes:], s.tag(use, secret[:randomBytes]))
+// NewSecret returns a random secret with a tag, for one use, such as a certain link. owner names who gets it, such as
+// a tenant.
+func (s *Strangers) NewSecret(use, owner string) (secret [SecretBytes]byte) {
+	_, _ = rand.Read(secret[ownerBytes:taggedBytes]) // Read never returns an error: it ends the process instead
+	copy(secret[:ownerBytes], s.sum("owner of a secret", owner))
+	copy(secret[taggedBytes:], s.tag(use, secret[:taggedBytes]))
 	return secret
 }
 
 // Made reports whether NewSecret returned this secret for this use, on any instance with the same key.
 func (s *Strangers) Made(use string, secret []byte) bool {
-	return len(secret) == SecretBytes && hmac.Equal(secret[randomBytes:], s.tag(use, secret[:randomBytes]))
+	return len(secret) == SecretBytes && hmac.Equal(secret[taggedBytes:], s.tag(use, secret[:taggedBytes]))
 }
 
-func (s *Strangers) tag(use string, random []byte) []byte {
-	sum := hmac.New(sha256.New, s.key)
-	sum.Write([]byte("quotasvc: secret of a "))
-	sum.Write([]byte(use))
-	sum.Write([]byte{0})
-	sum.Write(random)
-	return sum.Sum(nil)[:SecretBytes-randomBytes]
+func (s *Strangers) tag(use string, tagged []byte) []byte {
+	return s.sum("secret of a "+use, string(tagged))[:SecretBytes-taggedBytes]
 }
+
+// sum returns a hash of a text that nobody can compute without the key.
+func (s *Strangers) sum(purpose, text string) []byte {
+	sum := hmac.New(sha256.New, s.key)
+	sum.Write([]byte("quotasvc: " + purpose + "\x00" + text))
+	return sum.Sum(nil)
+}
+
+// OwnerOf returns a short name of the owner for whom NewSecret made a secret. It does not reveal the owner. Different
+// owners rarely have the same name.
+func OwnerOf(secret [SecretBytes]byte) string { return string(secret[:ownerBytes]) }
 
 // LookUp calls the function `look`, which looks up what a visitor at an address shows, and returns its error. The
 // error `none` means that it does not exist. If it did not exist less than a second ago, LookUp does not look again.

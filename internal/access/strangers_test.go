@@ -138,7 +138,7 @@ func TestStrangers_FailedLookUps_Count(t *testing.T) {
 func TestStrangers_Secrets_KnownByTheirTag(t *testing.T) {
 	t.Parallel()
 	s, other := NewStrangers([]byte("key")), NewStrangers([]byte("another key"))
-	secret := s.NewSecret("link a")
+	secret := s.NewSecret("link a", "acme")
 	assert.True(t, NewStrangers([]byte("key")).Made("link a", secret[:]), "another instance")
 	assert.False(t, s.Made("link b", secret[:]) || s.Made("session", secret[:]), "another use")
 	assert.False(t, other.Made("link a", secret[:]), "another key")
@@ -148,7 +148,17 @@ func TestStrangers_Secrets_KnownByTheirTag(t *testing.T) {
 		assert.False(t, s.Made("link a", forged[:]), "bit %d", bit)
 	}
 	assert.False(t, s.Made("link a", secret[1:]) || s.Made("link a", nil), "another length")
-	assert.NotEqual(t, secret, s.NewSecret("link a"))
+	assert.NotEqual(t, secret, s.NewSecret("link a", "acme"))
+}
+
+// TestStrangers_Secrets_NameTheirOwner: all secrets of an owner have one name, which only the key relates to the owner.
+func TestStrangers_Secrets_NameTheirOwner(t *testing.T) {
+	t.Parallel()
+	s, other := NewStrangers([]byte("key")), NewStrangers([]byte("another key"))
+	name := OwnerOf(s.NewSecret("link a", "acme"))
+	assert.Equal(t, name, OwnerOf(s.NewSecret("session", "acme")), "another secret")
+	assert.NotEqual(t, name, OwnerOf(s.NewSecret("link a", "globex")), "another owner")
+	assert.NotEqual(t, name, OwnerOf(other.NewSecret("link a", "acme")), "another key")
 }
 
 func TestGuesses_ManyAddresses_BoundedMemory(t *testing.T) {

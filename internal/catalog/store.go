@@ -145,7 +145,7 @@ func (s *Store) read(ctx context.Context, op string, do func(context.Context, *t
 
 // fill runs the function `do` like read, for the memory of the Catalog.
 func (s *Store) fill(ctx context.Context, op string, do func(context.Context, *txn) error) error {
-	return s.db.In(pgstore.Memory, "").View(ctx, op, func(ctx context.Context, tx pgx.Tx) error { return do(ctx, &txn{Tx: tx, store: s}) })
+	return s.db.In(pgstore.Memory).View(ctx, op, func(ctx context.Context, tx pgx.Tx) error { return do(ctx, &txn{Tx: tx, store: s}) })
 }
 
 // LimitOf returns the limit named rule that applies to a tenant: the limit of its plan, or else the general limit. It

@@ -241,7 +241,7 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 // It uses a generic query plan, which is the same for any ids, because planning each read took five times as long as
 // running it.
 func (s *Store) tenantFacts(ctx context.Context, ids []string) (found map[string]TenantFacts, err error) {
-	err = s.db.In(pgstore.Memory, "").Send(ctx, "read tenants", func() *pgx.Batch {
+	err = s.db.In(pgstore.Memory).Send(ctx, "read tenants", func() *pgx.Batch {
 		found = make(map[string]TenantFacts, len(ids))
 		out := &pgx.Batch{}
 		out.Queue("BEGIN READ ONLY")

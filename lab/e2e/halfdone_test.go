@@ -95,7 +95,8 @@ func TestMigrateUp_KilledAtEachStatement_NextRunGoesOn(t *testing.T) {
 	empty := func(t *testing.T) string {
 		url := testenv.PostgresEmpty(t)
 		testenv.MoveClock(t, url).Set(noon) // partitions are made around this instant: no week may begin meanwhile
-		execSQL(t, url, "CREATE FUNCTION moved.now() RETURNS timestamptz STABLE LANGUAGE sql AS 'SELECT clock_timestamp()'")
+		execSQL(t, url, `CREATE FUNCTION moved.now() RETURNS timestamptz STABLE LANGUAGE sql
+			AS 'SELECT clock_timestamp()'`)
 		return url
 	}
 	whole := empty(t)

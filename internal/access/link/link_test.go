@@ -2,12 +2,15 @@ package link
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -126,6 +129,43 @@ func TestLink_EndsWithItsKeyAndWithAllOfItsTenant(t *testing.T) {
 	for _, secret := range []string{revoked, expired, bootstrap, others} {
 		assert.NotContains(t, all, secret, "the audit log has a secret")
 	}
+}
+
+// TestLink_ManyLookUpsOfATenant_OthersDoNotWait: a holder of a tenant's key can make and end thousands of links, which
+// look right until they are looked up.
+func TestLink_ManyLookUpsOfATenant_OthersDoNotWait(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t)
+	id, secret := s.make(t, "acme")
+	otherID, otherSecret := s.make(t, "globex")
+	of := s.of(testenv.Must(t).Get(base64.RawURLEncoding.DecodeString(secret)))
+	var lookUps sync.WaitGroup
+	begun, release := make(chan struct{}), make(chan struct{})
+	defer lookUps.Wait()
+	defer close(release)
+	all := int(s.db.Pool().Config().MaxConns)
+	for range all {
+		lookUps.Go(func() {
+			_ = of.View(t.Context(), "look", func(context.Context, pgx.Tx) error {
+				select {
+				case begun <- struct{}{}:
+					<-release
+				case <-release:
+				}
+				return nil
+			})
+		})
+	}
+	for range ((all+1)/2 + 1) / 2 { // half of half of all
+		<-begun
+	}
+	full, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := s.Open(full, home, id, secret)
+	require.Error(t, err, "a further look-up of the same tenant")
+	found, err := s.Open(t.Context(), home, otherID, otherSecret)
+	require.NoError(t, err)
+	assert.Equal(t, "globex", found.Tenant)
 }
 
 func TestLink_OneMoreThanPerTenant_EndsTheOldest(t *testing.T) {

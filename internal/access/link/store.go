@@ -63,7 +63,7 @@ func (s *Store) Create(ctx context.Context, n New) (Made, error) {
 		return Made{}, err
 	}
 	id := idPrefix + strings.ToLower(rand.Text())
-	raw := s.limit.NewSecret(use(id))
+	raw := s.limit.NewSecret(use(id), n.Tenant)
 	made := Made{URL: n.Base + path(id, base64.RawURLEncoding.EncodeToString(raw[:]))}
 	hash := sha256.Sum256(raw[:])
 	actor := auditlog.From(ctx)
@@ -122,7 +122,7 @@ func use(id string) string { return "link " + id }
 func (s *Store) find(ctx context.Context, id string, secret []byte, made bool) (*Link, error) {
 	db := s.db.In(pgstore.Strangers, "")
 	if made {
-		db = s.db.In(pgstore.Reading, "links")
+		db = s.of(secret)
 	}
 	found := &Link{ID: id}
 	var stored []byte
@@ -145,6 +145,11 @@ func (s *Store) find(ctx context.Context, id string, secret []byte, made bool) (
 	}
 	found.ExpiresAt = found.ExpiresAt.UTC()
 	return found, nil
+}
+
+// of returns the store for look-ups of the tenant for which a link's secret was made.
+func (s *Store) of(secret []byte) *pgstore.Store {
+	return s.db.In(pgstore.Reading, "links", access.OwnerOf([access.SecretBytes]byte(secret)))
 }
 
 // EndAll ends the links of a tenant. It fails with errcode.TenantNotFound.

@@ -64,16 +64,20 @@ func NewStore(db *pgstore.Store, limit *access.Strangers) *Store {
 	return &Store{db: db, limit: limit, queries: namedsql.Must(namedsql.Plain, sqlFiles)}
 }
 
-// Create creates a session for a key. The caller must have authenticated the secret.
-func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, error) {
-	raw := s.limit.NewSecret(use)
+// Create creates a session for a key, which may be bound to a tenant. The caller must have authenticated the secret.
+func (s *Store) Create(ctx context.Context, keyID, tenant, secret string) (*Session, error) {
+	owner := "key " + keyID
+	if tenant != "" {
+		owner = "tenant " + tenant // can make many keys
+	}
+	raw := s.limit.NewSecret(use, owner)
 	made := &Session{ID: base64.RawURLEncoding.EncodeToString(raw[:]), KeyID: keyID, Secret: secret}
 	name, aead, err := derive(raw[:])
 	if err != nil {
 		return nil, err
 	}
 	sealed := aead.Seal(nil, nil, []byte(secret), []byte(keyID))
-	err = s.db.Write(ctx, "make a session", func(ctx context.Context, tx *pgstore.Transaction) error {
+	err = s.of(raw[:]).Write(ctx, "make a session", func(ctx context.Context, tx *pgstore.Transaction) error {
 		row := tx.QueryRow(ctx, s.queries["InsertSession"], name, keyID, sealed, Lifetime.Seconds())
 		if err := row.Scan(&made.ExpiresAt); err != nil {
 			return fmt.Errorf("insert session: %w", err)
@@ -91,6 +95,11 @@ func (s *Store) Create(ctx context.Context, keyID, secret string) (*Session, err
 	}
 	made.ExpiresAt = made.ExpiresAt.UTC()
 	return made, nil
+}
+
+// of returns the store for work of the owner of a session's id.
+func (s *Store) of(raw []byte) *pgstore.Store {
+	return s.db.In(pgstore.Administration, "sessions", access.OwnerOf([access.SecretBytes]byte(raw)))
 }
 
 // Open returns the session with this id, which a visitor at an address shows. It fails with ErrNone, or with
@@ -116,7 +125,7 @@ func (s *Store) find(ctx context.Context, id string, raw []byte, made bool) (*Se
 	}
 	db := s.db.In(pgstore.Strangers, "")
 	if made {
-		db = s.db.In(pgstore.Administration, "session "+id)
+		db = s.of(raw)
 	}
 	found := &Session{ID: id}
 	var sealed []byte
@@ -151,7 +160,7 @@ func (s *Store) End(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return s.db.Write(ctx, "end a session", func(ctx context.Context, tx *pgstore.Transaction) error {
+	return s.of(raw).Write(ctx, "end a session", func(ctx context.Context, tx *pgstore.Transaction) error {
 		_, err := tx.Exec(ctx, s.queries["DeleteSession"], name)
 		return err
 	})

@@ -29,7 +29,7 @@ func open(t *testing.T) (*Store, *pgxpool.Pool) {
 func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)
-	made := testenv.Must(t).Get(s.Create(t.Context(), "key-1", "qk_the secret"))
+	made := testenv.Must(t).Get(s.Create(t.Context(), "key-1", "", "qk_the secret"))
 	left := time.Until(made.ExpiresAt)
 	assert.True(t, left >= Lifetime-time.Hour && left <= Lifetime+time.Hour, "it lasts %s", left)
 	found, err := s.Open(t.Context(), home, made.ID)
@@ -39,12 +39,12 @@ func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {
 	require.NoError(t, s.End(t.Context(), made.ID))
 	_, err = s.Open(t.Context(), home, made.ID)
 	assert.ErrorIs(t, err, ErrNone, "after its end")
-	made, err = s.Create(t.Context(), "key-1", "qk_the secret")
+	made, err = s.Create(t.Context(), "key-1", "", "qk_the secret")
 	require.NoError(t, err)
 	testenv.Exec(t, pool, "UPDATE console_sessions SET expires_at = clock_timestamp()")
 	_, err = s.Open(t.Context(), home, made.ID)
 	assert.ErrorIs(t, err, ErrNone, "after its time")
-	testenv.Must(t).Get(s.Create(t.Context(), "key-2", "qk_another"))
+	testenv.Must(t).Get(s.Create(t.Context(), "key-2", "", "qk_another"))
 	var rows int
 	require.NoError(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM console_sessions").Scan(&rows))
 	assert.Equal(t, 1, rows, "rows are left, want the new one")
@@ -53,7 +53,7 @@ func TestSession_OpensOnEveryInstanceUntilItEnds(t *testing.T) {
 func TestSession_StrangeIDs_OpenNothing(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
-	made, err := s.Create(t.Context(), "key-1", "secret")
+	made, err := s.Create(t.Context(), "key-1", "", "secret")
 	require.NoError(t, err)
 	for _, id := range []string{"", "x", made.ID + "A", made.ID[1:], strings.Repeat("A", len(made.ID)), made.ID[:len(made.ID)-1] + "!", "\x00"} {
 		_, err = s.Open(t.Context(), home, id)
@@ -69,7 +69,7 @@ func TestSession_StrangeIDs_OpenNothing(t *testing.T) {
 func TestSession_RowsOpenNothing(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)
-	made, err := s.Create(t.Context(), "key-1", "qk_the_secret")
+	made, err := s.Create(t.Context(), "key-1", "", "qk_the_secret")
 	require.NoError(t, err)
 	var name, sealed []byte
 	require.NoError(t, pool.QueryRow(t.Context(), "SELECT name, sealed FROM console_sessions").Scan(&name, &sealed))
@@ -86,9 +86,9 @@ func TestSession_OneMoreThanPerKey_EndsTheOldest(t *testing.T) {
 	s, _ := open(t)
 	var ids []string
 	for range PerKey + 1 {
-		ids = append(ids, testenv.Must(t).Get(s.Create(t.Context(), "key-1", "secret")).ID)
+		ids = append(ids, testenv.Must(t).Get(s.Create(t.Context(), "key-1", "", "secret")).ID)
 	}
-	other, err := s.Create(t.Context(), "key-2", "secret")
+	other, err := s.Create(t.Context(), "key-2", "", "secret")
 	require.NoError(t, err)
 	_, err = s.Open(t.Context(), home, ids[0])
 	assert.ErrorIs(t, err, ErrNone, "the oldest")
@@ -100,8 +100,8 @@ func TestSession_OneMoreThanPerKey_EndsTheOldest(t *testing.T) {
 func TestSession_TokenIsItsOwn(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
-	a := testenv.Must(t).Get(s.Create(t.Context(), "key-1", "secret"))
-	b := testenv.Must(t).Get(s.Create(t.Context(), "key-1", "secret"))
+	a := testenv.Must(t).Get(s.Create(t.Context(), "key-1", "", "secret"))
+	b := testenv.Must(t).Get(s.Create(t.Context(), "key-1", "", "secret"))
 	assert.True(t, a.IsToken(a.Token()) && !a.IsToken(b.Token()) && !a.IsToken("") && !a.IsToken(a.ID) &&
 		!new(Session).IsToken(""), "a session takes another token than its own")
 }

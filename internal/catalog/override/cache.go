@@ -148,7 +148,7 @@ func (c *Cache) load(ctx context.Context, keys []key) []*set {
 		}
 	}
 	var rows []Override
-	err := c.catalog.DB().In(pgstore.Memory, "").View(ctx, "read overrides", func(ctx context.Context, tx pgx.Tx) (err error) {
+	err := c.catalog.DB().In(pgstore.Memory).View(ctx, "read overrides", func(ctx context.Context, tx pgx.Tx) (err error) {
 		rows, err = c.collect(ctx, tx, "SelectOverridesOf", tenants, subjects)
 		return err
 	})

@@ -144,7 +144,7 @@ func (c *call) welcome(person *oidc.Person, l login) error {
 	if err != nil {
 		return c.signInFailed(l, err)
 	}
-	made, err := c.console.cfg.Sessions.Create(c.ctx, person.ID(), text)
+	made, err := c.console.cfg.Sessions.Create(c.ctx, person.ID(), person.Tenant, text)
 	if err != nil {
 		return err
 	}

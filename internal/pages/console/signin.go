@@ -137,7 +137,7 @@ func signIn(c *call) error {
 		l.problem = f.detail
 		return c.render(f.status, loginPage(c, l))
 	}
-	made, err := c.console.cfg.Sessions.Create(c.ctx, key.ID, secret)
+	made, err := c.console.cfg.Sessions.Create(c.ctx, key.ID, key.Tenant, secret)
 	if err != nil {
 		return err
 	}

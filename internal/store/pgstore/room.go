@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -44,7 +45,8 @@ const (
 var errRoomFull = errors.New("too many look-ups wait")
 
 // room bounds the work of one purpose: in all, and for each caller. A caller gets at most half of the room, so that
-// one caller cannot hold up the others. Work without a caller, which is the service's own, has only the first bound.
+// one caller cannot hold up the others. A caller within a caller gets at most half of that half, and so on. Work
+// without a caller, which is the service's own, has only the first bound.
 type room struct {
 	pool    *pgxpool.Pool
 	all     chan struct{}
@@ -65,10 +67,11 @@ func newRoom(pool *pgxpool.Pool, most int32) *room {
 	return &room{pool: pool, all: make(chan struct{}, max(1, most)), callers: map[string]*caller{}}
 }
 
-// enter waits for three slots: one of the caller with this name, the slot `alone` unless it is nil, and one of the
-// room. The function `leave` releases them, and must be called once the work has ended. If too many calls wait, enter
-// fails with errRoomFull. If ctx ends first, it fails with the error of ctx.
-func (r *room) enter(ctx context.Context, name string, alone chan struct{}) (leave func(), err error) {
+// enter waits for slots: one of each caller, the innermost first, the slot `alone` unless it is nil, and one of the
+// room. Each of the callers is within the one before it. The function `leave` releases the slots, and must be called
+// once the work has ended. If too many calls wait, enter fails with errRoomFull. If ctx ends first, it fails with the
+// error of ctx.
+func (r *room) enter(ctx context.Context, callers []string, alone chan struct{}) (leave func(), err error) {
 	if r.waiting != nil {
 		select {
 		case r.waiting <- struct{}{}:
@@ -82,9 +85,9 @@ func (r *room) enter(ctx context.Context, name string, alone chan struct{}) (lea
 		for _, slots := range held {
 			<-slots
 		}
-		r.forget(name)
+		r.forget(callers)
 	}
-	for _, slots := range []chan struct{}{r.slotsOf(name), alone, r.all} {
+	for _, slots := range append(r.slotsOf(callers), alone, r.all) {
 		if slots == nil {
 			continue
 		}
@@ -99,33 +102,38 @@ func (r *room) enter(ctx context.Context, name string, alone chan struct{}) (lea
 	return leave, nil
 }
 
-// slotsOf returns the slots of a caller. It returns nil for the service itself. Each call needs a later call of
-// forget.
-func (r *room) slotsOf(name string) chan struct{} {
-	if name == "" {
-		return nil
-	}
+// nameOf returns the name of the innermost caller in room.callers.
+func nameOf(callers []string) string { return strings.Join(callers, "\x00") }
+
+// slotsOf returns the slots of each caller, the innermost first. Each call needs a later call of forget.
+func (r *room) slotsOf(callers []string) []chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.callers[name]
-	if c == nil {
-		c = &caller{slots: make(chan struct{}, (cap(r.all)+1)/2)}
-		r.callers[name] = c
+	slots, most := make([]chan struct{}, len(callers), len(callers)+2), cap(r.all)
+	for i := range callers {
+		most = (most + 1) / 2
+		name := nameOf(callers[:i+1])
+		c := r.callers[name]
+		if c == nil {
+			c = &caller{slots: make(chan struct{}, most)}
+			r.callers[name] = c
+		}
+		c.calls++
+		slots[len(callers)-1-i] = c.slots
 	}
-	c.calls++
-	return c.slots
+	return slots
 }
 
-// forget counts the end of a call, and removes the slots of a caller that has no calls any more.
-func (r *room) forget(name string) {
-	if name == "" {
-		return
-	}
+// forget counts the end of a call, and removes the slots of callers that have no calls any more.
+func (r *room) forget(callers []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c := r.callers[name]; c.calls > 1 {
-		c.calls--
-	} else {
-		delete(r.callers, name)
+	for i := range callers {
+		name := nameOf(callers[:i+1])
+		if c := r.callers[name]; c.calls > 1 {
+			c.calls--
+		} else {
+			delete(r.callers, name)
+		}
 	}
 }

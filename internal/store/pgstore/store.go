@@ -1,7 +1,6 @@
 package pgstore
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -86,7 +85,7 @@ type Store struct {
 	cfg              Config
 	rooms            [rooms]*room
 	reading, writing *room         // the rooms of View and Send, and of Write
-	caller           string        // the caller of all work; empty: Config.Caller says it
+	callers          []string      // the callers of all work; empty: Config.Caller names one
 	alone            chan struct{} // slot of the write with Options.Alone
 
 	committed *func(announcements []string)
@@ -126,16 +125,24 @@ func New(pool *pgxpool.Pool, cfg Config) *Store {
 	return s
 }
 
-// In returns the same store, all of whose work is in one room. The argument `caller` names the caller of this work; if
-// it is empty, Config.Caller names it.
-func (s *Store) In(r Room, caller string) *Store {
+// In returns the same store, all of whose work is in one room. The callers of this work are named from the outside to
+// the inside: each of them shares what the one before it may have. If none is named, Config.Caller names one.
+func (s *Store) In(r Room, callers ...string) *Store {
 	in := *s
-	in.reading, in.writing, in.caller = s.rooms[r], s.rooms[r], caller
+	in.reading, in.writing, in.callers = s.rooms[r], s.rooms[r], callers
 	return &in
 }
 
-// callerOf returns the caller for which ctx works.
-func (s *Store) callerOf(ctx context.Context) string { return cmp.Or(s.caller, s.cfg.Caller(ctx)) }
+// callersOf returns the callers for which ctx works.
+func (s *Store) callersOf(ctx context.Context) []string {
+	if len(s.callers) > 0 {
+		return s.callers
+	}
+	if name := s.cfg.Caller(ctx); name != "" {
+		return []string{name}
+	}
+	return nil
+}
 
 // Target returns the kind of database that the store uses.
 func (s *Store) Target() namedsql.Target { return s.cfg.Target }
@@ -228,7 +235,7 @@ func (s *Store) WriteWith(
 	if o.Alone {
 		alone = s.alone
 	}
-	leave, err := s.writing.enter(ctx, s.callerOf(ctx), alone)
+	leave, err := s.writing.enter(ctx, s.callersOf(ctx), alone)
 	if err != nil {
 		return translateEntry(op, err)
 	}
@@ -304,7 +311,7 @@ func (s *Store) reach(ctx context.Context, op string, do func(context.Context) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	leave, err := s.reading.enter(ctx, s.callerOf(ctx), nil)
+	leave, err := s.reading.enter(ctx, s.callersOf(ctx), nil)
 	if err != nil {
 		return translateEntry(op, err)
 	}
