@@ -40,8 +40,6 @@ func Ways() []Way {
 	c := Measured()
 	spread := c
 	spread.Transaction = citusTransaction
-	batches := spread
-	batches.Service = 11.3
 	units := c
 	units.Debits = 250 // two operations, a hold of 500 units and its capture, replace 500 debits
 	one := Choice{Mean: 0.3, Months: 2, Replicas: 1, Lanes: 2}
@@ -52,7 +50,6 @@ func Ways() []Way {
 		{"one PostgreSQL, single debits", c, one},
 		{"Citus, single debits, any instance", spread, citus},
 		{"Citus, single debits, tenants sent to their instance", spread, near},
-		{"Citus, batches of debits, tenants sent to their instance", batches, near},
 		{"one PostgreSQL, 500 units a hold", units, one},
 	}
 }
