@@ -67,7 +67,7 @@ run: servers build ## use: Run the service for a trial, with a private PostgreSQ
 .PHONY: test
 test: servers test-tools ## develop: Run the whole test suite on real servers (SLOWEST=20 lists the slowest): about 14 minutes on two cores
 	@$(SUITE) -slowest $(or $(SLOWEST),0) '$(PACKAGES)' -count=1 -shuffle=on -timeout $(TEST_TIMEOUT) $(ARGS)
-	@ls /usr/share/postgresql/*/extension/citus.control >/dev/null 2>&1 || echo 'NOT TESTED: the ledger on Citus, which is not installed (docs/operations.md, Citus)'
+	@ls /usr/share/postgresql/*/extension/citus.control >/dev/null 2>&1 || echo 'NOT TESTED: the ledger on Citus, which is not installed (docs/operations/citus.md)'
 
 # The packages whose tests use the database: a test compares them with the tests. The ledger and what is in front of it come first, the longest last.
 CITUS_PACKAGES := ./internal/store/citus ./internal/lab/localstack ./internal/ledger/... ./internal/catalog/... ./internal/access/... ./internal/gate/... \

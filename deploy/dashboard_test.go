@@ -163,7 +163,7 @@ func TestDashboard_LinksAnnotationsVariables_Resolve(t *testing.T) {
 			t.Errorf("link %s: %v", l.Title, err)
 		}
 	}
-	assert.True(t, targets["docs/operations.md#alerts"] && targets["${traces}"],
+	assert.True(t, targets["docs/operations/alerts.md"] && targets["${traces}"],
 		"links to %v: the runbook or the traces are missing", targets)
 	var marks []string
 	for _, a := range d.Annotations.List {

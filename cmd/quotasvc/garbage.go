@@ -12,7 +12,7 @@ const (
 	// heapGoal is the size of a small heap at which a collection starts. With stacks, code and buffers, the process
 	// then stays below 150 MB. By default the runtime starts a collection at twice the live heap. A small heap is then
 	// collected many times per second under load. With 10,000 tenants, the collections take 26 µs of CPU time per
-	// request by default, and 5 µs with heapGoal. docs/benchmarks.md has these figures, and compares fixed settings.
+	// request by default, and 5 µs with heapGoal. docs/decisions/memory.md compares this with fixed settings.
 	heapGoal = 80 << 20
 
 	// percentMin and percentMax bound the collector's percentage for a small heap. With percentMin, the process stays

@@ -88,7 +88,7 @@ func testsOfRepository(t *testing.T) []string {
 // Every row of the table in docs/degradation.md names tests, and every fault of the contract has a row.
 func TestDegradation_Table_EveryFaultHasTests(t *testing.T) {
 	t.Parallel()
-	demandRows(t, heldRows(t, "degradation.md", 8),
+	demandRows(t, heldRows(t, "degradation.md", 6),
 		"PostgreSQL slow", "PostgreSQL paused", "PostgreSQL down", "PostgreSQL out of connections", "PostgreSQL's disk full", "PostgreSQL read-only",
 		"PostgreSQL fails over", "the synchronous standby away", "Redis slow", "Redis paused", "Redis down", "Redis flushed", "Redis failed over", "Redis full", "an instance paused", "an instance killed", "PostgreSQL's clock steps",
 		"an instance's clock steps", "Redis's clock steps", "the network to PostgreSQL cut", "the network to Redis cut", "the network to PostgreSQL slow",

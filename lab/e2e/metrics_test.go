@@ -198,13 +198,16 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	}
 	assert.True(t, uses >= 20, "only %d metrics in the alert rules", uses)
 	checkDashboard(t, all)
-	guide := testenv.Must(t).Get(os.ReadFile("../../docs/operations.md"))
-	for _, name := range regexp.MustCompile("`(quotasvc_[a-z0-9_]+)(?:\\{[^}]*\\})?`").FindAllStringSubmatch(string(guide), -1) {
-		if slices.Contains([]string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole}, name[1]) {
-			continue
+	pages := testenv.Must(t).Get(filepath.Glob("../../docs/operations/*.md"))
+	assert.NotEmpty(t, pages)
+	for _, page := range pages {
+		guide := testenv.Must(t).Get(os.ReadFile(page))
+		for _, name := range regexp.MustCompile("`(quotasvc_[a-z0-9_]+)(?:\\{[^}]*\\})?`").FindAllStringSubmatch(string(guide), -1) {
+			if slices.Contains([]string{postgres.OwnerRole, postgres.ServiceRole, postgres.ReaderRole}, name[1]) {
+				continue
+			}
+			assert.False(t, all[name[1]] == nil && all[name[1]+"_bucket"] == nil, "%s: there is no metric %s", page, name[1])
 		}
-		assert.False(t, all[name[1]] == nil && all[name[1]+"_bucket"] == nil,
-			"docs/operations.md: there is no metric %s", name[1])
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// machine imitates a host as docs/operations.md expects it: PostgreSQL with an administrator, Redis, sudo and
+// machine imitates a host as docs/operations expects it: PostgreSQL with an administrator, Redis, sudo and
 // systemctl.
 type machine struct {
 	t    *testing.T
@@ -204,12 +204,18 @@ func (m *machine) load(ctx context.Context) *followed {
 	return f
 }
 
-// TestOperations_Page_BringsItUp follows docs/operations.md as an operator would: install, rotate, upgrade, back up,
+// operationsPages are the pages of docs/operations with commands, in the order in which an operator needs them.
+var operationsPages = []string{"install.md", "secrets.md", "upgrade.md", "database.md", "backup.md"}
+
+// TestOperations_Pages_BringItUp follows docs/operations as an operator would: install, rotate, upgrade, back up,
 // restore. Until the service is stopped for the restore, no debit of the two instances' clients fails.
-func TestOperations_Page_BringsItUp(t *testing.T) {
+func TestOperations_Pages_BringItUp(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	blocks := markedBlocks(t, "docs/operations.md")
+	var blocks []pageBlock
+	for _, page := range operationsPages {
+		blocks = append(blocks, markedBlocks(t, "docs/operations/"+page)...)
+	}
 	require.True(t, len(blocks) >= 15, "%d blocks", len(blocks))
 	loading, stopLoad := context.WithCancel(t.Context())
 	defer stopLoad()

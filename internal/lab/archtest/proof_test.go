@@ -33,22 +33,15 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
-	documents, err := filepath.Glob("../../../docs/*.md")
-	require.NoError(t, err)
-	recipes, err := filepath.Glob("../../../docs/recipes/*.md")
-	require.True(t, err == nil && len(recipes) != 0, "%d recipes, %v", len(recipes), err)
-	documents = append(documents, recipes...)
 	named := 0
-	for _, path := range documents {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		for _, m := range namedTest.FindAllStringSubmatch(string(text), -1) {
+	for page, text := range documentsOf(t, "docs") {
+		for _, m := range namedTest.FindAllStringSubmatch(text, -1) {
 			named++
 			found := false
 			for _, name := range declared {
 				found = found || name == m[1] || m[2] == "*" && strings.HasPrefix(name, m[1])
 			}
-			assert.True(t, found, "%s names the test %s%s, which does not exist", filepath.Base(path), m[1], m[2])
+			assert.True(t, found, "%s names the test %s%s, which does not exist", page, m[1], m[2])
 		}
 	}
 	assert.True(t, named >= 50, "the documents name only %d tests; expected more", named)

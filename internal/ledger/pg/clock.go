@@ -22,7 +22,7 @@ func NewClock(skewMax time.Duration, log *slog.Logger) *clock.Clock {
 			log.Info("the clocks agree again", "skew_seconds", skew.Seconds())
 			return
 		}
-		log.Error("the clocks of PostgreSQL and of this instance differ: no period closes and nothing expires by the later one; see docs/operations.md, clocks",
+		log.Error("the clocks of PostgreSQL and of this instance differ: no period closes and nothing expires by the later one; see docs/operations/database.md, clocks",
 			"skew_seconds", skew.Seconds())
 	}})
 }

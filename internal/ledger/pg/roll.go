@@ -322,7 +322,7 @@ func (r *roller) next(ctx context.Context) (done bool, err error) {
 
 // setAside leaves k out of the rest of the roll. It fails if rollAsideMax balances are set aside already.
 func (r *roller) setAside(k ledger.BalanceKey, why error) error {
-	r.ledger.log.Error("roll sets a balance aside: see docs/operations.md, rolls", "roll_id", r.ID,
+	r.ledger.log.Error("roll sets a balance aside: see docs/operations/jobs.md, rolls", "roll_id", r.ID,
 		"tenant", k.Tenant, "meter", k.Meter, "subject", k.Subject, "error", why)
 	if len(r.aside) == rollAsideMax {
 		return fmt.Errorf("more than %d balances cannot be written: %w", rollAsideMax, why)

@@ -250,7 +250,7 @@ func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		if took := time.Since(began); took < 5*time.Second || took > 6*time.Second { // docs/operations.md says 5 s
+		if took := time.Since(began); took < 5*time.Second || took > 6*time.Second { // docs/operations/run.md says 5 s
 			t.Errorf("closed after %s", took)
 		}
 	})
