@@ -13,6 +13,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const (
+	// allWords is the maximum of all pages in docs/ together, as `wc -w` counts words: what a person can read in a day.
+	allWords = 65_000
+
+	// pageWords is the maximum of a page, half an hour of reading; decisionWords is that of a page of docs/decisions.
+	pageWords, decisionWords = 6_000, 900
+)
+
+func TestDocuments_Words_WithinBounds(t *testing.T) {
+	t.Parallel()
+	sum := 0
+	for page, text := range documentsOf(t, "docs") {
+		n, most := len(strings.Fields(text)), pageWords
+		if path.Dir(page) == "docs/decisions" {
+			most = decisionWords
+		}
+		assert.LessOrEqual(t, n, most, "%s: words", page)
+		sum += n
+	}
+	assert.LessOrEqual(t, sum, allWords, "words of all pages in docs/")
+}
+
 // documentsOf returns the texts of the Markdown files under a folder of the repository, by their paths in it. It leaves
 // out folders of tools and test data.
 func documentsOf(t *testing.T, folder string) map[string]string {

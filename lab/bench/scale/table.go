@@ -59,21 +59,20 @@ func Write(out io.Writer, ways []Way, m Machine) error {
 	for i := range ways {
 		w := &ways[i]
 		fmt.Fprintf(out, "**%s**\n\n", w.Name)
-		fmt.Fprintln(out, "| debits/s | debits in a transaction | PostgreSQL, µs each | instances | nodes | decided by | lanes | journal, 2 months | Redis nodes | a million debits |")
-		fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|")
+		fmt.Fprintln(out, "| debits/s | debits in a transaction | PostgreSQL, µs each | nodes | decided by | lanes | journal, 2 months | a million debits |")
+		fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|")
 		for _, rate := range Rates() {
 			p, err := NewPlan(rate, w.Costs, m, w.Choice)
 			if err != nil {
 				return err
 			}
 			if !p.Fits {
-				fmt.Fprintf(out, "| %s | %.1f | %s | %.0f | does not fit | %s | | %s | | |\n",
-					chart.Figure(rate), p.Batch, short(p.Micros), p.Instances, p.First, bytes(p.Journal))
+				fmt.Fprintf(out, "| %s | %.1f | %s | does not fit | %s | | %s | |\n",
+					chart.Figure(rate), p.Batch, short(p.Micros), p.First, bytes(p.Journal))
 				continue
 			}
-			fmt.Fprintf(out, "| %s | %.1f | %s | %.0f | %.0f | %s | %.0f | %s | %.0f | %s |\n",
-				chart.Figure(rate), p.Batch, short(p.Micros), p.Instances,
-				p.Nodes, p.First, p.Lanes, bytes(p.Journal), p.RedisNodes, short(p.Cost))
+			fmt.Fprintf(out, "| %s | %.1f | %s | %.0f | %s | %.0f | %s | %s |\n",
+				chart.Figure(rate), p.Batch, short(p.Micros), p.Nodes, p.First, p.Lanes, bytes(p.Journal), short(p.Cost))
 		}
 		fmt.Fprintln(out)
 	}
