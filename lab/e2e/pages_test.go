@@ -134,7 +134,7 @@ func TestPages_MigrateFromRedis_CountersComeOverOnce(t *testing.T) {
 	opts := testenv.Must(t).Get(redis.ParseURL(old))
 	db := testenv.CloseAtEnd(t, redis.NewClient(opts))
 	month := time.Now().UTC().Format(":2006-01")
-	require.NoError(t, db.MSet(t.Context(), "usage:acme"+month, 4212, "usage:globex"+month, 17).Err())
+	require.NoError(t, db.MSet(t.Context(), "usage:arbor"+month, 4212, "usage:basil"+month, 17).Err())
 	// redis-cli treats an empty user name as a name, so the URL names the user default.
 	runPage(t, "docs/recipes/migrate-from-redis.md", "OLD_REDIS="+strings.Replace(old, "redis://:", "redis://default:", 1))
 }
