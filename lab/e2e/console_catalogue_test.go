@@ -64,7 +64,7 @@ func TestConsole_Catalogue_DiffThenSavedOnce(t *testing.T) {
 
 	late.Set("text", strings.Replace(late.Get("text"), "amount: 50000", "amount: 60000", 1))
 	for _, step := range []string{"preview", "apply"} {
-		b.post(409, at, stepped(late, step), "Nothing was changed.", "Somebody changed the catalogue meanwhile", "amount: 60000")
+		b.post(409, at, stepped(late, step), "Nothing was changed.", "Someone else changed the catalogue", "amount: 60000")
 	}
 	b.get(200, "/console/catalogue", "50,000 calls a month")
 
@@ -251,7 +251,7 @@ func TestConsole_Webhooks_MadeTestedReplayedRotated(t *testing.T) {
 	b := c.browser(t).signIn(testKey)
 	page := b.get(200, "/console/webhooks", "Nobody is told about events")
 	form := url.Values{"token": {tokens.FindStringSubmatch(page)[1]}, "once": {onces.FindStringSubmatch(page)[1]}, "url": {to.URL + "/hooks"}, "types": {"plan.changed", "grant.created"}}
-	made := b.post(200, "/console/webhooks", form, "It is shown this once")
+	made := b.post(200, "/console/webhooks", form, "It is shown only once")
 	secret, at := shown.FindString(made), atHook.FindStringSubmatch(made)[1]
 	require.NotEmpty(t, secret, "no secret: %s", plain(made))
 	b.post(409, "/console/webhooks", form, "This form was sent before")
@@ -340,7 +340,7 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 	made := url.Values{"once": {onces.FindStringSubmatch(a.get(200, "/console/webhooks"))[1]}, "url": {"no url"}, "types": {"plan.changed"}}
 	a.hook(400, "/console", "webhooks", made, "url") // refused, so the form may be sent again
 	made.Set("url", to.URL)
-	at := atHook.FindStringSubmatch(b.hook(200, "/console", "webhooks", made, "It is shown this once"))[1]
+	at := atHook.FindStringSubmatch(b.hook(200, "/console", "webhooks", made, "It is shown only once"))[1]
 	again("/console", "webhooks", made)
 	list := decoded[struct{ Items []struct{ Status string } }](t, first.do(t, 200, "GET", "/v1/webhooks", "", nil))
 	assert.Len(t, list.Items, 1, "there are %d webhooks", len(list.Items))
@@ -415,7 +415,7 @@ func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
 		id, _ := c.newWebhook(t, object{"url": address, "types": []string{"grant.created"}, "tenant": "acme"})
 		ids = append(ids, id)
 		b.open("/console/webhooks/" + id)
-		b.click("Call it once")
+		b.click("Send a test")
 		b.shows("The receiver has not accepted the call")
 		b.shows(tc.shows)
 		harmless(name)

@@ -26,7 +26,7 @@ func TestConsole_Tenants_FilteredAndByWhatRemains(t *testing.T) {
 		{"meter=credits&sort=remaining", "560 credits", []string{"acme-eu"}},
 		{"near=1&sort=remaining&meter=api_calls", "globex starter active api_calls 95 % 500 calls acme starter active api_calls 25 % 7,500 calls", nil},
 		{"q=acme-&plan=starter", "acme-eu team suspended", []string{"globex starter"}}, // the search covers all tenants
-		{"plan=" + url.QueryEscape(hostile[:60]), "The API does not take this", nil},
+		{"plan=" + url.QueryEscape(hostile[:60]), "The API does not accept this", nil},
 	} {
 		page := plain(string(b.send("GET", "/console/tenants?"+tc.query, nil).body))
 		assert.Contains(t, page, tc.shows, "%s lacks %q", tc.query, tc.shows)
