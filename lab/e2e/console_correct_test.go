@@ -205,7 +205,7 @@ func TestConsole_SessionEndsInMidForm_NothingLost(t *testing.T) {
 	const at = "/console/tenants/acme/correct/top-up"
 	fields := b.formOf(at, "meter", "credits", "amount", "77", "reason", hostile)
 	b.post(303, "/console/logout", url.Values{"token": fields["token"]})
-	page := b.post(401, at, stepped(fields, "apply"), "nothing was changed", "sign in to go on")
+	page := b.post(401, at, stepped(fields, "apply"), "nothing was changed", "sign in to continue")
 	assert.NotContains(t, page, "<script>alert", "the sign-in page runs a kept text")
 	kept := url.Values{"key": {testKey}, "target": {at}}
 	for _, m := range keptFields.FindAllStringSubmatch(page, -1) {

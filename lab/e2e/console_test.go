@@ -167,7 +167,7 @@ func TestConsole_SignIn_ExchangesKeyForSession(t *testing.T) {
 	secure := b.send("POST", "/console/login", url.Values{"key": {secret}}, "X-Forwarded-Proto", "https").header.Get("Set-Cookie")
 	assert.True(t, strings.HasPrefix(secure, "__Secure-quotasvc_console=") && strings.Contains(secure, "; Secure"),
 		"over TLS the cookie is %q", secure)
-	b.get(200, "/console/tenants/acme", "credits", "a read key may read", "invoice-7", "render-1", "Europe/Berlin", "2,500")
+	b.get(200, "/console/tenants/acme", "credits", "a read key read", "invoice-7", "render-1", "Europe/Berlin", "2,500")
 	b.send("POST", "/console/logout", url.Values{"token": {b.token()}})
 	b.get(401, "/console/tenants/acme", "Sign in to quotasvc")
 
@@ -433,7 +433,7 @@ func TestConsole_Explain_SaysWhichStepLimits(t *testing.T) {
 	ask := func(query string, texts ...string) { b.get(200, "/console/explain?tenant=acme&"+query, texts...) }
 	ask("meter=credits&amount=150", "Allowed: acme could use 150 credits of credits now.", "First grant", "60 credits", "Second grant", "From grant invoice-7 (top-up).", "90 credits", "410 credits of credits would remain")
 	ask("meter=credits&amount=580", "Allowed", "Overage", "20 credits")
-	ask("meter=credits&amount=900", "Denied", "900 credits are needed and 560 are left")
+	ask("meter=credits&amount=900", "Denied", "900 credits are needed, and 560 of ")
 	ask("meter=api_calls&amount=8000", "429 quota_exceeded", "It would succeed at", "CE")
 	b.showsSoon("/console/explain?tenant=acme&meter=api_calls&amount=1&route=search", "Rate limit burst") // the instance has read the limit
 	ask("meter=api_calls&amount=1&route=search", "Rate limit burst", "of 5 requests are left (token bucket)")
@@ -443,7 +443,7 @@ func TestConsole_Explain_SaysWhichStepLimits(t *testing.T) {
 	now := time.Now().In(zone)
 	at := func(t time.Time) string { return "&at=" + t.Format("2006-01-02T15:04:05") }
 	nextMonth := time.Date(now.Year(), now.Month()+1, 3, 12, 0, 0, 0, zone)
-	ask("meter=api_calls&amount=8000"+at(nextMonth), "Allowed: acme could use 8000 calls of api_calls at "+nextMonth.Format("2006-01-02 15:04:05 MST"), "First grant", "2,000 calls of api_calls would remain", "Blocks and a suspension count as they are now")
+	ask("meter=api_calls&amount=8000"+at(nextMonth), "Allowed: acme could use 8000 calls of api_calls at "+nextMonth.Format("2006-01-02 15:04:05 MST"), "First grant", "2,000 calls of api_calls would remain", "Blocks and a suspension are those of now")
 	ask("meter=api_calls&amount=10001"+at(nextMonth), "Denied: acme could not use 10001 calls of api_calls", "credits_exhausted")
 	ask("meter=credits&amount=150"+at(now.Add(-time.Minute)), "Balance of credits", "Refused in the minute of", "Read why", "A refusal names the limit that denied it")
 	ask("meter=credits&amount=150"+at(now.AddDate(2, 0, 0)), "must lie in the next 400 days")
