@@ -121,7 +121,7 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	done := b.get(200, back, "Signed in")
 	assert.EqualValues(t, "/console/audit", onwards.FindStringSubmatch(done)[1], "it leads to")
 	b.get(400, back, "Begin again") // a code can only be used once
-	b.get(200, "/console/audit", "Ada Byron", " - admin")
+	b.get(200, "/console/audit", "Ada Byron admin")
 	const topUp = "/console/tenants/acme/correct/top-up"
 	b.post(200, topUp, stepped(b.formOf(topUp, "meter", "credits", "amount", "5", "reason", "goodwill"), "apply"), "Done.")
 	b.get(200, "/console/audit?tenant=acme&action=grant.create", "goodwill", "by Ada Byron ( oidc:ada )")
