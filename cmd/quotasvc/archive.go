@@ -103,7 +103,7 @@ func archiveProgress() (progress func(archive.Progress), finish func()) {
 
 func printArchive(out io.Writer, r *archive.Result, dir string, dryRun bool) error {
 	if r.Nothing {
-		_, err := fmt.Fprintln(out, "there is nothing to archive")
+		_, err := fmt.Fprintln(out, "no month can be archived")
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -115,11 +115,11 @@ func printArchive(out io.Writer, r *archive.Result, dir string, dryRun bool) err
 		return err
 	}
 	if dryRun {
-		_, err := fmt.Fprintf(out, "%d months would be archived to %s; the oldest instant that can be asked about would be %s\n",
+		_, err := fmt.Fprintf(out, "%d months would be archived to %s; the oldest instant for queries would be %s\n",
 			len(r.Months), dir, r.Oldest.Format(time.RFC3339))
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s: %d files, %d rows, %d bytes. The oldest instant that can be asked about is %s\n",
+	_, err := fmt.Fprintf(out, "%s: %d files, %d rows, %d bytes. The oldest instant for queries is %s\n",
 		dir, len(r.Manifest.Files), r.Manifest.Rows(), r.Manifest.Bytes(), r.Oldest.Format(time.RFC3339))
 	return err
 }

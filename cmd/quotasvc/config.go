@@ -116,7 +116,7 @@ type serviceConfig struct {
 	Readers             int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three connections of their own."`
 	TenantsInMemory     int           `env:"QUOTASVC_TENANTS_IN_MEMORY" default:"50000" group:"Tuning" help:"Number of active tenants whose facts, copies of balances and levels of limits stay in memory, 1000 to 5000000. Checks of further tenants read Redis or PostgreSQL. A tenant takes about 1 kB."`
 	CacheFresh          time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
-	WebhookAllowPrivate bool          `env:"QUOTASVC_WEBHOOK_ALLOW_PRIVATE" group:"Tuning" help:"Let webhooks have addresses in private, loopback and link-local networks. Everybody who may create a webhook can then make this service call internal addresses."`
+	WebhookAllowPrivate bool          `env:"QUOTASVC_WEBHOOK_ALLOW_PRIVATE" group:"Tuning" help:"Allow webhooks to addresses in private, loopback and link-local networks. Anyone who may create a webhook can then call internal addresses through this service."`
 	RejectionsHigh      int64         `env:"QUOTASVC_REJECTIONS_HIGH" default:"100" group:"Tuning" help:"Emit the event limit.rejections_high when a limit refuses this many requests of a tenant in a minute, at most once an hour for each tenant and limit. Up to 1000000000. 0: never."`
 	VerifyEvery         time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
 

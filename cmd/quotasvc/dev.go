@@ -35,7 +35,7 @@ type devCmd struct {
 	OpsListen    string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" help:"Address of /livez, /readyz, /metrics and pprof."`
 	PostgresPort int    `env:"QUOTASVC_DEV_POSTGRES_PORT" placeholder:"PORT" help:"Port of the private PostgreSQL. Default: a free port."`
 	RedisPort    int    `env:"QUOTASVC_DEV_REDIS_PORT" placeholder:"PORT" help:"Port of the private Redis. Default: a free port."`
-	Demo         bool   `env:"QUOTASVC_DEV_DEMO" default:"true" negatable:"" help:"Fill new data with tenants and 45 days of their use. This takes some seconds, once."`
+	Demo         bool   `env:"QUOTASVC_DEV_DEMO" default:"true" negatable:"" help:"Begin with demo tenants and 45 days of usage. This takes some seconds, once."`
 }
 
 const (

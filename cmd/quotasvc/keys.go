@@ -24,7 +24,7 @@ import (
 // keysCmd has the commands that manage API keys in the database. They need no API key, so they can create the first
 // one before the service runs.
 type keysCmd struct {
-	Create keyCreateCmd `cmd:"" help:"Create a key and print its secret, which is shown this once."`
+	Create keyCreateCmd `cmd:"" help:"Create a key and print its secret, which is shown only once."`
 	List   keyListCmd   `cmd:"" help:"List the keys, without secrets."`
 	Rotate keyRotateCmd `cmd:"" help:"Give a key a new secret and print it. The old one works until the overlap ends."`
 	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key. Every instance refuses it within a second."`
@@ -34,7 +34,7 @@ type keyCreateCmd struct {
 	databaseConfig
 	Name      string        `required:"" placeholder:"NAME" help:"Name of the key's user, for people. The audit log shows it."`
 	Scope     []string      `required:"" aliases:"scopes" placeholder:"SCOPE,..." help:"What it may do: use, read, admin (which includes both)."`
-	Tenant    string        `placeholder:"TENANT" help:"The only tenant that it reaches. Default: all."`
+	Tenant    string        `placeholder:"TENANT" help:"The only tenant that it may access. Default: all."`
 	ExpiresIn time.Duration `name:"expires-in" xor:"expires" placeholder:"DURATION" help:"How long it works, such as 2160h for 90 days. Default: for ever."`
 	ExpiresAt time.Time     `name:"expires-at" xor:"expires" placeholder:"TIME" help:"When it stops working (RFC 3339), instead of --expires-in."`
 	JSON      bool          `help:"Print JSON."`
@@ -194,7 +194,7 @@ func printSecret(out io.Writer, k *access.Key, secret string, asJSON bool) error
 	if asJSON {
 		return json.NewEncoder(out).Encode(printed(k, secret))
 	}
-	_, err := fmt.Fprintf(out, "key     %s\nscopes  %s\ntenant  %s\nsecret  %s\n\nThe secret is shown this once. Send it as: Authorization: Bearer <secret>\n",
+	_, err := fmt.Fprintf(out, "key     %s\nscopes  %s\ntenant  %s\nsecret  %s\n\nThe secret is shown only once. Send it as: Authorization: Bearer <secret>\n",
 		k.ID, k.Scopes, cmp.Or(k.Tenant, "all"), secret)
 	return err
 }

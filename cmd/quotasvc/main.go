@@ -37,7 +37,7 @@ type cli struct {
 	Archive archiveCmd `cmd:"" help:"Export old months of the journal to Parquet files, and take them out of the database."`
 	Keys    keysCmd    `cmd:"" help:"Create, list, rotate and revoke the keys of callers."`
 	Seal    sealCmd    `cmd:"" help:"Seal a day of the journal, so that somebody else can prove later that it was not changed."`
-	Health  healthCmd  `cmd:"" help:"Ask a running service whether it is ready. Exit status 1 if it is not. For container health checks."`
+	Health  healthCmd  `cmd:"" help:"Check whether a running service is ready. Exit status 1 if it is not. For container health checks."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
 	commands.Commands `embed:""`

@@ -15,7 +15,7 @@ import (
 // oidcConfig has the settings with which people can sign in to the console at an identity provider.
 type oidcConfig struct {
 	OIDCIssuer           string        `name:"oidc-issuer" env:"QUOTASVC_OIDC_ISSUER" placeholder:"URL" group:"Pages" help:"Identity provider (OpenID Connect) with which people sign in to the console. Default: none, keys only."`
-	OIDCClientID         string        `name:"oidc-client-id" env:"QUOTASVC_OIDC_CLIENT_ID" placeholder:"ID" group:"Pages" help:"What the provider calls this service."`
+	OIDCClientID         string        `name:"oidc-client-id" env:"QUOTASVC_OIDC_CLIENT_ID" placeholder:"ID" group:"Pages" help:"The provider's client id of this service."`
 	OIDCClientSecretFile string        `name:"oidc-client-secret-file" env:"QUOTASVC_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE" group:"Pages" help:"File with the client's secret, instead of --oidc-client-secret."`
 	OIDCClientSecret     secret        `name:"oidc-client-secret" env:"QUOTASVC_OIDC_CLIENT_SECRET" placeholder:"SECRET" group:"Pages" help:"The client's secret."`
 	OIDCScopes           []string      `name:"oidc-scopes" env:"QUOTASVC_OIDC_SCOPES" default:"profile,email" placeholder:"SCOPE,..." group:"Pages" help:"Scopes to ask the provider for, besides openid."`

@@ -225,7 +225,7 @@ func (s *Store) DeletePending(ctx context.Context, id string) error {
 		case before == nil:
 			return notFound(kindTenant, id)
 		case before.Pending == nil:
-			return errcode.Errorf(errcode.NotFound, "", "no change of the tenant %q waits", id)
+			return errcode.Errorf(errcode.NotFound, "", "tenant %q has no change that waits", id)
 		}
 		t := before.Tenant
 		t.Pending = nil

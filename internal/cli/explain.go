@@ -60,7 +60,7 @@ func (c *explainCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 		printVerdict(io, &a.Limits[i])
 	}
 	if a.Degraded {
-		io.printf("  A backend is away: balances may be older than that, or limits were decided by one instance alone.\n")
+		io.printf("  PostgreSQL or Redis is down: balances may be older, or one instance decided the limits alone.\n")
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func because(a *client.CheckAnswer) string {
 	case a.Code == client.ProblemCodeQuotaExceeded && a.Limiting != nil:
 		return fmt.Sprintf("too little is left at the level of the %s until the next period (quota_exceeded)", a.Limiting.Level)
 	case a.Code == client.ProblemCodeCreditsExhausted && a.Limiting != nil:
-		return fmt.Sprintf("too little is left at the level of the %s, and only a grant brings more (credits_exhausted)", a.Limiting.Level)
+		return fmt.Sprintf("too little is left at the level of the %s, and only a top-up helps (credits_exhausted)", a.Limiting.Level)
 	case a.Code == client.ProblemCodeRateLimited:
 		return "too many requests in a short time (rate_limited)"
 	case a.Blocked != nil:
@@ -162,7 +162,7 @@ func (c *explainCmd) printItem(io *IO, item *client.CheckedItem) {
 		case !item.WouldSucceedAt.IsZero():
 			io.printf(", and %s from %s on if nothing else happens", amount(item.Required), at(item.WouldSucceedAt))
 		case item.Code == client.ProblemCodeQuotaExceeded || item.Code == client.ProblemCodeCreditsExhausted:
-			io.printf(", and no period to come brings %s", amount(item.Required))
+			io.printf(", and no future period grants %s", amount(item.Required))
 		}
 	}
 	io.printf(".\n")

@@ -30,7 +30,7 @@ func (t *jsonText) UnmarshalJSON(text []byte) error {
 
 func (t jsonText) into(v any) error {
 	if err := json.Unmarshal(t, v); err != nil {
-		return fmt.Errorf("an item of the answer is not understood: %w", err)
+		return fmt.Errorf("an item of the answer cannot be read: %w", err)
 	}
 	return nil
 }

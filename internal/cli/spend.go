@@ -42,7 +42,7 @@ type extendCmd struct {
 	Grant          string    `arg:"" help:"The grant's id."`
 	ExpiresAt      time.Time `name:"expires-at" placeholder:"TIME" xor:"end" required:"" help:"New expiry (RFC 3339), in the future."`
 	Never          bool      `xor:"end" required:"" help:"The grant never expires."`
-	Meter          string    `placeholder:"METER" help:"Needed only if grants of several meters have this id."`
+	Meter          string    `placeholder:"METER" help:"Required only if grants of several meters have this id."`
 	Reason         string    `required:"" placeholder:"TEXT" help:"For the records."`
 	IdempotencyKey string    `name:"idempotency-key" placeholder:"KEY" help:"Extensions with one key take effect once. Default: a new key."`
 	DryRun         bool      `name:"dry-run" help:"Show what would happen, and change nothing."`

@@ -22,7 +22,7 @@ type tenantCmd struct {
 
 type tenantListCmd struct {
 	Connection
-	Near   int               `placeholder:"PERCENT" help:"Only tenants that have used at least so many percent of --meter."`
+	Near   int               `placeholder:"PERCENT" help:"Only tenants that have used at least this percentage of --meter."`
 	Meter  string            `placeholder:"METER" help:"The meter of --near and of --sort remaining."`
 	Plan   string            `placeholder:"PLAN" help:"Only tenants of this plan."`
 	Status string            `enum:",active,suspended" default:"" placeholder:"STATUS" help:"Only active, or only suspended tenants."`
@@ -164,7 +164,7 @@ type balanceCmd struct {
 	Tenant  string  `arg:"" help:"The tenant's id."`
 	Meter   string  `arg:"" optional:"" help:"Only this meter, with its grants."`
 	Subject string  `placeholder:"SUBJECT" help:"A subject with a cap of its own."`
-	AsOf    instant `name:"as-of" placeholder:"TIME" help:"As they were then: a time (RFC 3339), a day, yesterday, or how long ago (24h, 7d)."`
+	AsOf    instant `name:"as-of" placeholder:"TIME" help:"The balances at this time: a time (RFC 3339), a day, yesterday, or how long ago (24h, 7d)."`
 }
 
 // Run prints the balances of a tenant.

@@ -122,6 +122,20 @@ func TestDenials_BadQuestions_NameFieldAndBound(t *testing.T) {
 	s.as(use, "GET", "/v1/tenants/acme/denials", "").problem(403, "forbidden")
 }
 
+// A refusal from memory says the same as the first one, which the ledger has decided.
+func TestDenials_FromMemory_SameDetail(t *testing.T) {
+	t.Parallel()
+	s := newService(t).limited()
+	s.debit("all", "acme", "calls", s.remaining("acme", "calls")).want(200)
+	detail := func(key string) any {
+		return s.send("/v1/consume", key, `{"tenant":"acme","items":[{"meter":"calls","amount":5}]}`).want(429).facts()["detail"]
+	}
+	first := detail("first")
+	for _, key := range []string{"second", "third", "fourth"} {
+		assert.Equal(t, first, detail(key))
+	}
+}
+
 // A denial is stored with the ledger's time, even if that time was moved.
 func TestDenials_ClockMoved_AreThen(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/httpapi/encoding"
@@ -57,43 +56,46 @@ func TestDocs_CatalogueFileParses(t *testing.T) {
 	assert.True(t, err == nil && report.Count(diff.Created) == 5, "%v\n%v", err, report)
 }
 
-// example matches a call of the shell function api in docs/api.md.
-var example = regexp.MustCompile("(?m)^api ([A-Z]+) ('[^']+'|\"[^\"]+\"|\\S+)((?: -H '[^']+')*)(?: -d '([^']*)')?$")
+// example matches a call of the shell function api in docs/api.md. A call may assign a member of its answer to a
+// variable.
+var example = regexp.MustCompile(
+	"(?m)^(?:([A-Z_]+)=\\$\\()?api ([A-Z]+) ('[^']+'|\"[^\"]+\"|\\S+)((?: -H '[^']+')*)(?: -d '([^']*)')?" +
+		"(?: \\| sed 's/\\.\\*\"(\\w+)\":[^']+'\\))?$",
+)
 
 func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 	t.Parallel()
 	s := newOwner(t) // the last examples move the clock
 	text := guide(t)
 	examples := example.FindAllStringSubmatch(text, -1)
-	lines := strings.Count(text, "\napi ")
+	lines := len(regexp.MustCompile(`(?m)^(\w+=\$\()?api `).FindAllString(text, -1))
 	require.True(t, len(examples) == lines && lines >= 30, "%d of %d examples are read", len(examples), lines)
 	date := regexp.MustCompile(`\$\(date -u \+([^)]+)\)`)
 	now := time.Now().UTC()
 	clock := strings.NewReplacer("%Y", now.Format("2006"), "%m", now.Format("01"), "%d", now.Format("02"), "%H", now.Format("15"),
 		"%M", now.Format("04"), "%S", now.Format("05"))
 	shown := map[string]bool{}
-	var made client.CreatedKey // its id differs from the id in docs/api.md
-	const keyOfPage = "key_4kqh2xw7v5jz3nqa"
+	variables := map[string]string{}
 	for _, e := range examples {
-		path := date.ReplaceAllStringFunc(strings.Trim(e[2], `'"`), func(cmd string) string { return clock.Replace(date.FindStringSubmatch(cmd)[1]) })
+		variable, method, body, member := e[1], e[2], e[5], e[6]
+		path := date.ReplaceAllStringFunc(strings.Trim(e[3], `'"`), func(cmd string) string { return clock.Replace(date.FindStringSubmatch(cmd)[1]) })
+		path = os.Expand(path, func(name string) string { return variables[name] })
 		var headers []string
-		for _, h := range regexp.MustCompile(`-H '([^:]+): ([^']+)'`).FindAllStringSubmatch(e[3], -1) {
+		for _, h := range regexp.MustCompile(`-H '([^:]+): ([^']+)'`).FindAllStringSubmatch(e[4], -1) {
 			headers = append(headers, h[1], h[2])
 		}
-		if strings.HasPrefix(path, "/v1/keys/") {
-			path = strings.Replace(path, keyOfPage, made.KeyID, 1)
-		}
-		a := s.call(e[1], path, e[4], headers...)
-		if path == "/v1/keys" && e[1] == "POST" {
-			a.into(&made)
+		a := s.call(method, path, body, headers...)
+		if variable != "" {
+			answer := decoded[map[string]any](a)
+			variables[variable], _ = answer[member].(string)
 		}
 		assert.True(t, a.status < 400, "%s\n%d %s", e[0], a.status, a.body)
-		if rule, ok := strings.CutPrefix(path, "/v1/limits/"); ok && e[1] == "PUT" && !strings.Contains(rule, "/") {
+		if rule, ok := strings.CutPrefix(path, "/v1/limits/"); ok && method == "PUT" && !strings.Contains(rule, "/") {
 			s.eventually("the limit is known", func() bool {
 				return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l *catalog.Limit) bool { return l.Rule == rule })
 			})
 		}
-		if _, _, op := operationOf(e[1], s.request(e[1], path, nil).URL); op != nil {
+		if _, _, op := operationOf(method, s.request(method, path, nil).URL); op != nil {
 			shown[op.OperationID] = true
 		}
 	}

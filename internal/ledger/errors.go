@@ -16,7 +16,7 @@ type Oldest time.Time
 
 // Archived returns an error with errcode.Archived: the request field named field refers to a time before oldest.
 func Archived(field string, oldest time.Time) *errcode.Error {
-	e := errcode.Errorf(errcode.Archived, field, "the oldest instant that can be asked about is %s", oldest.UTC().Format(time.RFC3339))
+	e := errcode.Errorf(errcode.Archived, field, "the oldest instant for queries is %s", oldest.UTC().Format(time.RFC3339))
 	e.Data = Oldest(oldest)
 	return e
 }

@@ -58,13 +58,13 @@ func TestConsole_Catalogue_DiffThenSavedOnce(t *testing.T) {
 	b.get(200, "/console/catalogue", "10,000 calls a month")
 	b.post(200, at, stepped(fields, "edit"), "What you leave out stays as it is")
 	b.post(200, at, stepped(fields, "apply"), "Done.", "1 changed")
-	b.post(200, at, stepped(fields, "apply"), "This was done before.", "It took effect once")
+	b.post(200, at, stepped(fields, "apply"), "This was done before.", "took effect once")
 	b.get(200, "/console/catalogue", "9,000 calls a month", "version 2")
 	b.get(200, "/console/audit?action=plan.put", "plan starter")
 
 	late.Set("text", strings.Replace(late.Get("text"), "amount: 50000", "amount: 60000", 1))
 	for _, step := range []string{"preview", "apply"} {
-		b.post(409, at, stepped(late, step), "Nothing was changed.", "Somebody changed the catalogue meanwhile", "amount: 60000")
+		b.post(409, at, stepped(late, step), "Nothing was changed.", "Someone else changed the catalogue", "amount: 60000")
 	}
 	b.get(200, "/console/catalogue", "50,000 calls a month")
 
@@ -249,9 +249,9 @@ func TestConsole_Webhooks_MadeTestedReplayedRotated(t *testing.T) {
 	}, "the first grant's event is listed")
 	to := newReceiver(t)
 	b := c.browser(t).signIn(testKey)
-	page := b.get(200, "/console/webhooks", "Nobody is told about events")
+	page := b.get(200, "/console/webhooks", "There are no webhooks")
 	form := url.Values{"token": {tokens.FindStringSubmatch(page)[1]}, "once": {onces.FindStringSubmatch(page)[1]}, "url": {to.URL + "/hooks"}, "types": {"plan.changed", "grant.created"}}
-	made := b.post(200, "/console/webhooks", form, "It is shown this once")
+	made := b.post(200, "/console/webhooks", form, "It is shown only once")
 	secret, at := shown.FindString(made), atHook.FindStringSubmatch(made)[1]
 	require.NotEmpty(t, secret, "no secret: %s", plain(made))
 	b.post(409, "/console/webhooks", form, "This form was sent before")
@@ -276,9 +276,9 @@ func TestConsole_Webhooks_PausedEnabledRotatedDeleted(t *testing.T) {
 	id, secret := c.newWebhook(t, object{"url": to.URL, "types": []string{"grant.created"}})
 	b := c.browser(t).signIn(testKey)
 	at := "/console/webhooks/" + id
-	b.hook(200, at, "pause", url.Values{}, "It is paused", "paused")
+	b.hook(200, at, "pause", url.Values{}, "The webhook is paused", "paused")
 	b.hook(409, at, "replay", url.Values{"once": {"a"}, "from": {"2020-01-01T00:00"}}, "Nothing was changed.")
-	b.hook(200, at, "enable", url.Values{}, "It is enabled", "active")
+	b.hook(200, at, "enable", url.Values{}, "The webhook is enabled", "active")
 	c.do(t, 201, "POST", "/v1/tenants/acme/grants", "told", object{"meter": "credits", "amount": 5, "source": "promo"})
 	b.showsSoon(at+"?status=delivered", "evt_")
 	before := to.calls.Load()
@@ -286,7 +286,7 @@ func TestConsole_Webhooks_PausedEnabledRotatedDeleted(t *testing.T) {
 	b.hook(200, at, "replay", url.Values{"once": {"c"}, "from": {"2020-01-01T00:00"}}, "delivered again")
 	b.hook(409, at, "replay", url.Values{"once": {"c"}, "from": {"2020-01-01T00:00"}}, "This form was sent before")
 	testenv.Eventually(t, func() bool { return to.calls.Load() > before }, "it is delivered again")
-	rotated := b.hook(200, at, "rotate", url.Values{"once": {"d"}, "overlap": {"yes"}}, "works for 24 hours more")
+	rotated := b.hook(200, at, "rotate", url.Values{"once": {"d"}, "overlap": {"yes"}}, "works for another 24 hours")
 	fresh := shown.FindString(rotated)
 	assert.True(t, fresh != "" && fresh != secret, "the new secret is %q", fresh)
 	b.hook(409, at, "rotate", url.Values{"once": {"d"}}, "This form was sent before")
@@ -340,7 +340,7 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 	made := url.Values{"once": {onces.FindStringSubmatch(a.get(200, "/console/webhooks"))[1]}, "url": {"no url"}, "types": {"plan.changed"}}
 	a.hook(400, "/console", "webhooks", made, "url") // refused, so the form may be sent again
 	made.Set("url", to.URL)
-	at := atHook.FindStringSubmatch(b.hook(200, "/console", "webhooks", made, "It is shown this once"))[1]
+	at := atHook.FindStringSubmatch(b.hook(200, "/console", "webhooks", made, "It is shown only once"))[1]
 	again("/console", "webhooks", made)
 	list := decoded[struct{ Items []struct{ Status string } }](t, first.do(t, 200, "GET", "/v1/webhooks", "", nil))
 	assert.Len(t, list.Items, 1, "there are %d webhooks", len(list.Items))
@@ -355,8 +355,8 @@ func TestConsole_Webhooks_FormsSentToTwoInstances_TakeEffectOnce(t *testing.T) {
 	}
 	// An old form that was already sent has no effect, even if the state of the webhook has changed since.
 	old := formOf(at, "pause")
-	b.hook(200, at, "pause", old, "It is paused")
-	a.hook(200, at, "enable", url.Values{}, "It is enabled")
+	b.hook(200, at, "pause", old, "The webhook is paused")
+	a.hook(200, at, "enable", url.Values{}, "The webhook is enabled")
 	again(at, "pause", old)
 	first.do(t, 200, "GET", "/v1/webhooks", "", nil).into(t, &list)
 	assert.True(t, len(list.Items) == 1 && list.Items[0].Status == "active", "the webhooks are %+v", list.Items)
@@ -415,7 +415,7 @@ func TestConsole_InChromium_TextsOfReceiversStayTexts(t *testing.T) {
 		id, _ := c.newWebhook(t, object{"url": address, "types": []string{"grant.created"}, "tenant": "acme"})
 		ids = append(ids, id)
 		b.open("/console/webhooks/" + id)
-		b.click("Call it once")
+		b.click("Send a test")
 		b.shows("The receiver has not accepted the call")
 		b.shows(tc.shows)
 		harmless(name)
@@ -459,7 +459,7 @@ func TestConsole_InChromium_EditTheCatalogue(t *testing.T) {
 	b.clean("401")
 	b.fill("key", testKey)
 	b.click("Sign in")
-	b.shows("what you entered is here again")
+	b.shows("your input is still here")
 	b.until(`document.querySelector("#text").value.includes("amount: 12000")`)
 	b.click("Preview")
 	b.shows("1 changed")

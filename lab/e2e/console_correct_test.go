@@ -108,7 +108,7 @@ func TestConsole_Corrections_Refused_SayWhatWasNotDone(t *testing.T) {
 		{"refund", 404, "There is no such operation", []string{"operation", "none"}},
 		{"refund", 422, "More than the operation used cannot be refunded", []string{"operation", "debit-1", "amount", "2501"}},
 		{"plan", 404, "does not exist", []string{"plan", "none"}},
-		{"suspend", 409, "It was changed meanwhile", []string{"version", "77"}},
+		{"suspend", 409, "Someone else changed it", []string{"version", "77"}},
 	} {
 		values := tc.values
 		if tc.name != "adjust" {
@@ -181,8 +181,8 @@ func TestConsole_Extend_MovesTheEndOnce(t *testing.T) {
 		value      string
 	}{
 		{404, "There is no such grant", "grant", "gifts"},
-		{400, "This is no later end", "expires_at", "2035-02-01"},
-		{400, "This is no later end", "expires_at", "2020-02-01"},
+		{400, "This is not a later end", "expires_at", "2035-02-01"},
+		{400, "This is not a later end", "expires_at", "2020-02-01"},
 		{409, "never ends", "grant", "invoice-7"},
 		{409, "This grant cannot be extended", "grant", "invoice-7"},
 	} {
@@ -205,7 +205,7 @@ func TestConsole_SessionEndsInMidForm_NothingLost(t *testing.T) {
 	const at = "/console/tenants/acme/correct/top-up"
 	fields := b.formOf(at, "meter", "credits", "amount", "77", "reason", hostile)
 	b.post(303, "/console/logout", url.Values{"token": fields["token"]})
-	page := b.post(401, at, stepped(fields, "apply"), "nothing was changed", "sign in to go on")
+	page := b.post(401, at, stepped(fields, "apply"), "nothing was changed", "sign in to continue")
 	assert.NotContains(t, page, "<script>alert", "the sign-in page runs a kept text")
 	kept := url.Values{"key": {testKey}, "target": {at}}
 	for _, m := range keptFields.FindAllStringSubmatch(page, -1) {

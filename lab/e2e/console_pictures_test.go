@@ -268,13 +268,9 @@ func (a *album) recordPictures() {
 // smallAndDark takes pictures of pages on a phone's screen and in dark colours.
 func (a *album) smallAndDark() {
 	a.t.Helper()
-	a.take("console-phone-overview", "/console/", 390, 844)
 	a.take("console-phone", "/console/tenants/acme?meter=ai_credits", 390, 844)
-	a.take("console-phone-refusals", "/console/tenants/acme/refusals", 390, 844)
 	a.dark("dark")
 	a.take("console-dark", "/console/tenants/acme?meter=api_calls", 1200, 900)
-	a.take("console-dark-overview", "/console/", 1200, 900)
-	a.take("console-dark-explain", "/console/explain?tenant=acme&meter=ai_credits&amount=120", 1100, 700)
 	a.dark("light")
 }
 

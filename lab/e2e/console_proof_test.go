@@ -40,9 +40,9 @@ func TestConsole_Proof_Years_PageByPage(t *testing.T) {
 	page = b.get(200, unescaped(next[1]), "2023-06-10 02:30:00")
 	assert.True(t, !strings.Contains(page, "night-1987") && strings.Contains(page, "night-1986"),
 		"the second page does not go on where the first ended")
-	b.get(200, "/console/proof?verification=night-1999", "Verification of all tenants", "It could not be finished Two balances.", "Took 1m7s")
+	b.get(200, "/console/proof?verification=night-1999", "Verification of all tenants", "The verification could not finish Two balances.", "Took 1m7s")
 	b.get(200, "/console/proof?verification=nobody", "There is nothing with this id", "Seals")
-	b.get(200, "/console/proof?cursor=x", "The API does not take this", "Seals")
+	b.get(200, "/console/proof?cursor=x", "The API does not accept this", "Seals")
 
 	read, _ := c.key(t, "", "read")
 	b.signIn(read)
@@ -72,7 +72,7 @@ func TestConsole_InChromium_Proof(t *testing.T) {
 	b.until(`!document.querySelector("#verification")`)
 	b.clickAt(`//main//tr[contains(., "drift")]//a`)
 	b.until(`document.querySelector("#verification td.n").innerText !== ""`)
-	b.shows("By the journal")
+	b.shows("According to the journal")
 	b.accessible(axe(t))
 	b.clean()
 }

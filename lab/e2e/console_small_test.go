@@ -59,7 +59,7 @@ func TestConsole_InChromium_FitsEveryScreen(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t).stretch(t)
 	b := newChromium(t, c).signIn(testKey)
-	c.browserOf(t).showsSoon("/console/tenants/"+longTenant+"/refusals", "There were not enough units")
+	c.browserOf(t).showsSoon("/console/tenants/"+longTenant+"/refusals", "Not enough ")
 	long := "/console/tenants/" + longTenant
 	pages := slices.Concat(consolePages(), []string{
 		"/console/login", "/console/tenants?near=1&sort=remaining", "/console/webhooks", "/console/proof",

@@ -41,7 +41,7 @@ func TestConsole_Tenant_GaugesFeaturesLimitsCapsMarks(t *testing.T) {
 	read, _ := c.key(t, "acme", "read")
 	b := c.browser(t).signIn(read)
 	const at = "/console/tenants/acme?meter=api_calls"
-	b.showsSoon(at, "There were not enough") // the last refusal is stored within a second
+	b.showsSoon(at, "Not enough ") // the last refusal is stored within a second
 	b.showsSoon(at, "burst token bucket enforce every request 0 % 10 of 10")
 	b.showsSoon(at, "plan team, 50 % reached") // an event is listed within a second
 	page := plain(b.get(200, at,

@@ -20,13 +20,13 @@ func TestConsole_Tenants_FilteredAndByWhatRemains(t *testing.T) {
 		hides        []string
 	}{
 		{"plan=team", "acme-eu team suspended", []string{"globex starter"}},
-		{"status=active&plan=team", "No tenant is as asked for", nil},
+		{"status=active&plan=team", "No tenant matches the filters", nil},
 		{"near=90", "globex starter active api_calls 95 % 500 calls", []string{"acme starter"}},
-		{"near=90&status=suspended", "No tenant is as asked for", nil},
+		{"near=90&status=suspended", "No tenant matches the filters", nil},
 		{"meter=credits&sort=remaining", "560 credits", []string{"acme-eu"}},
 		{"near=1&sort=remaining&meter=api_calls", "globex starter active api_calls 95 % 500 calls acme starter active api_calls 25 % 7,500 calls", nil},
 		{"q=acme-&plan=starter", "acme-eu team suspended", []string{"globex starter"}}, // the search covers all tenants
-		{"plan=" + url.QueryEscape(hostile[:60]), "The API does not take this", nil},
+		{"plan=" + url.QueryEscape(hostile[:60]), "The API does not accept this", nil},
 	} {
 		page := plain(string(b.send("GET", "/console/tenants?"+tc.query, nil).body))
 		assert.Contains(t, page, tc.shows, "%s lacks %q", tc.query, tc.shows)
@@ -63,7 +63,7 @@ func TestConsole_Tenants_Thousands(t *testing.T) {
 	b.click("First page")
 	b.shows("bulk-000")
 	b.choose("status", "suspended")
-	b.shows("No tenant is as asked for")
+	b.shows("No tenant matches the filters")
 	b.until(`location.search.includes("status=suspended") && location.search.includes("plan=team")`)
 	b.clean()
 }

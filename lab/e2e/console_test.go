@@ -167,7 +167,7 @@ func TestConsole_SignIn_ExchangesKeyForSession(t *testing.T) {
 	secure := b.send("POST", "/console/login", url.Values{"key": {secret}}, "X-Forwarded-Proto", "https").header.Get("Set-Cookie")
 	assert.True(t, strings.HasPrefix(secure, "__Secure-quotasvc_console=") && strings.Contains(secure, "; Secure"),
 		"over TLS the cookie is %q", secure)
-	b.get(200, "/console/tenants/acme", "credits", "a read key may read", "invoice-7", "render-1", "Europe/Berlin", "2,500")
+	b.get(200, "/console/tenants/acme", "credits", "a read key read", "invoice-7", "render-1", "Europe/Berlin", "2,500")
 	b.send("POST", "/console/logout", url.Values{"token": {b.token()}})
 	b.get(401, "/console/tenants/acme", "Sign in to quotasvc")
 
@@ -317,11 +317,11 @@ func TestConsole_Tenants_FoundByTheirBeginning(t *testing.T) {
 	b := c.browser(t).signIn(testKey)
 	assert.NotContains(t, plain(b.get(200, "/console/tenants?q=acme", "acme", "acme-eu")), "globex", "found")
 	b.get(200, "/console/tenants?q=Acme", "No tenant begins with Acme", "case-sensitive")
-	b.get(400, "/console/tenants?q=a%20b", "The API does not take this", "prefix")
+	b.get(400, "/console/tenants?q=a%20b", "The API does not accept this", "prefix")
 	part := string(b.send("GET", "/console/tenants?q=acme-", nil, "Hx-Request", "true").body)
 	assert.True(t, !strings.Contains(part, "<html") && strings.Contains(part, "acme-eu"), "htmx gets %s", part)
 	part = string(b.send("GET", "/console/tenants?q=a%20b", nil, "Hx-Request", "true").body)
-	assert.True(t, !strings.Contains(part, "<html") && strings.Contains(part, "The API does not take this"),
+	assert.True(t, !strings.Contains(part, "<html") && strings.Contains(part, "The API does not accept this"),
 		"htmx gets %s", part)
 }
 
@@ -349,7 +349,7 @@ func TestConsole_Refusals_EachInWords(t *testing.T) {
 	c := oneConsole.parallel(t)
 	c.do(t, 429, "POST", "/v1/debits", "too-much", object{"tenant": "acme", "subject": "user-7", "items": []object{{"meter": "api_calls", "amount": 8_000}}})
 	b := c.browser(t).signIn(testKey)
-	b.showsSoon("/console/tenants/acme/refusals", "There were not enough units of api_calls then; waiting helps. It needed 8,000 calls, and 7,500 were available.")
+	b.showsSoon("/console/tenants/acme/refusals", "Not enough api_calls: 8,000 calls needed, 7,500 left. Waiting helps.")
 	b.get(200, "/console/tenants/acme/refusals", "user-7", "quota_exceeded", "Times are of Europe/Berlin")
 	b.get(200, "/console/tenants/globex/refusals", "Nothing was refused in this time")
 	b.get(400, "/console/tenants/acme/refusals?from=noon", "This is not a time")
@@ -363,7 +363,7 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	c := oneConsole.parallel(t)
 	b := c.browser(t).signIn(testKey)
 	c.do(t, 402, "POST", "/v1/debits", "too-much", object{"tenant": "acme-eu", "items": []object{{"meter": "api_calls", "amount": 18_000}}})
-	b.showsSoon("/console/tenants/acme-eu/refusals", "It needed 18,000 calls")
+	b.showsSoon("/console/tenants/acme-eu/refusals", "18,000 calls needed")
 	page := b.get(200, "/console/tenants/acme-eu/refusals")
 	link := regexp.MustCompile(`href="(/console/tenants/acme-eu/refusals\?at=(\d\d)%3A(\d\d)&amp;day=(\d{4}-\d\d-\d\d))">`).FindStringSubmatch(page)
 	require.NotNil(t, link, "the counts lead to no minute: %s", plain(page))
@@ -372,9 +372,9 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	if at == "00:00" {
 		there = "from " + day
 	}
-	b.get(200, unescaped(link[1]), there, "It needed 18,000 calls", "This is one minute.")
-	b.get(200, "/console/tenants/acme-eu/refusals?at="+at, there, "It needed 18,000 calls", "the whole day")
-	b.get(200, "/console/tenants/acme-eu/refusals?day="+day, "from "+day, "It needed 18,000 calls")
+	b.get(200, unescaped(link[1]), there, "18,000 calls needed", "This is one minute.")
+	b.get(200, "/console/tenants/acme-eu/refusals?at="+at, there, "18,000 calls needed", "the whole day")
+	b.get(200, "/console/tenants/acme-eu/refusals?day="+day, "from "+day, "18,000 calls needed")
 	minute := testenv.Must(t).Get(time.ParseInLocation("2006-01-02 15:04", day+" "+at, berlin(t)))
 	// One hour later is in the future today, so the page shows yesterday. The minute of before has no refusal, and
 	// the half hour around that minute has one.
@@ -383,7 +383,7 @@ func TestConsole_Refusals_OfAMinute(t *testing.T) {
 	page = b.get(200, "/console/tenants/acme-eu/refusals?day="+before.Format(time.DateOnly)+"&at="+before.Format("15:04"), "Nothing was refused in this time")
 	around := regexp.MustCompile(`href="([^"]+)">the half hour around it`).FindStringSubmatch(page)
 	require.NotNil(t, around, "there is no way to the half hour around")
-	b.get(200, unescaped(around[1]), "It needed 18,000 calls")
+	b.get(200, unescaped(around[1]), "18,000 calls needed")
 	csv := regexp.MustCompile(`href="([^"]+refusals\.csv[^"]+)"`).FindStringSubmatch(b.get(200, unescaped(link[1])))
 	got := b.send("GET", unescaped(csv[1]), nil)
 	assert.True(t, got.status == 200 && strings.Count(string(got.body), "credits_exhausted") == 1, "the file of the minute: %s", got)
@@ -433,7 +433,7 @@ func TestConsole_Explain_SaysWhichStepLimits(t *testing.T) {
 	ask := func(query string, texts ...string) { b.get(200, "/console/explain?tenant=acme&"+query, texts...) }
 	ask("meter=credits&amount=150", "Allowed: acme could use 150 credits of credits now.", "First grant", "60 credits", "Second grant", "From grant invoice-7 (top-up).", "90 credits", "410 credits of credits would remain")
 	ask("meter=credits&amount=580", "Allowed", "Overage", "20 credits")
-	ask("meter=credits&amount=900", "Denied", "900 credits are needed and 560 are left")
+	ask("meter=credits&amount=900", "Denied", "900 credits are needed, and 560 of ")
 	ask("meter=api_calls&amount=8000", "429 quota_exceeded", "It would succeed at", "CE")
 	b.showsSoon("/console/explain?tenant=acme&meter=api_calls&amount=1&route=search", "Rate limit burst") // the instance has read the limit
 	ask("meter=api_calls&amount=1&route=search", "Rate limit burst", "of 5 requests are left (token bucket)")
@@ -443,7 +443,7 @@ func TestConsole_Explain_SaysWhichStepLimits(t *testing.T) {
 	now := time.Now().In(zone)
 	at := func(t time.Time) string { return "&at=" + t.Format("2006-01-02T15:04:05") }
 	nextMonth := time.Date(now.Year(), now.Month()+1, 3, 12, 0, 0, 0, zone)
-	ask("meter=api_calls&amount=8000"+at(nextMonth), "Allowed: acme could use 8000 calls of api_calls at "+nextMonth.Format("2006-01-02 15:04:05 MST"), "First grant", "2,000 calls of api_calls would remain", "Blocks and a suspension count as they are now")
+	ask("meter=api_calls&amount=8000"+at(nextMonth), "Allowed: acme could use 8000 calls of api_calls at "+nextMonth.Format("2006-01-02 15:04:05 MST"), "First grant", "2,000 calls of api_calls would remain", "Blocks and a suspension are those of now")
 	ask("meter=api_calls&amount=10001"+at(nextMonth), "Denied: acme could not use 10001 calls of api_calls", "credits_exhausted")
 	ask("meter=credits&amount=150"+at(now.Add(-time.Minute)), "Balance of credits", "Refused in the minute of", "Read why", "A refusal names the limit that denied it")
 	ask("meter=credits&amount=150"+at(now.AddDate(2, 0, 0)), "must lie in the next 400 days")

@@ -80,7 +80,7 @@ func TestConsole_InChromium_SupportWalk(t *testing.T) {
 		b.click("Show")
 	}
 	b.shows("This is one minute.")
-	b.shows("There were not enough units of ai_credits; only a grant brings more. It needed 2,500 credits, and ")
+	b.shows("Not enough ai_credits: 2,500 credits needed, ")
 	b.until(`document.querySelectorAll("[aria-label=Refusals] tbody tr").length === 1 && document.querySelector("[aria-label=Refusals] tbody th").innerText.includes(" 14:05:")`)
 	b.answered("why acme was refused at 14:05")
 

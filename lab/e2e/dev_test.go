@@ -128,6 +128,8 @@ func (in *introduction) story(t *testing.T, ahead int) string {
 	}
 	assert.Contains(t, ask("/v1/test/clock"), fmt.Sprintf(`"offset_seconds":%d}`, ahead),
 		"the clock is not %d s ahead of the present", ahead)
+	lines := strings.Count(ask("/v1/audit?action=clock.advance&limit=100"), `"clock.advance"`)
+	assert.LessOrEqual(t, lines, 1, "the audit log has steps of the demo's clock; only this test's own may be there")
 	var told strings.Builder
 	for path, want := range map[string]string{
 		"/v1/tenants/acme/balances/ai_credits":              `"remaining":12,`,

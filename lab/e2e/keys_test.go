@@ -45,7 +45,7 @@ func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 		return s.authorized(t, k.Secret) == 401 && s.authorized(t, next.Secret) == 401
 	}, "both secrets are refused")
 	text := run("create", "--name", "gateway", "--scopes", "use", "--tenant", "acme", "--expires-at", "2097-01-01T00:00:00Z")
-	assert.True(t, strings.Contains(text, "tenant  acme") && strings.Contains(text, "shown this once"), text)
+	assert.True(t, strings.Contains(text, "tenant  acme") && strings.Contains(text, "shown only once"), text)
 	for _, args := range [][]string{
 		{"create", "--name", "x", "--scope", "root"}, {"create", "--name", "x", "--scope", "use", "--expires-in", "-1h"}, {"rotate", k.ID, "--overlap", "200h"},
 	} {

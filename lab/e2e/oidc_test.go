@@ -111,7 +111,7 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	c := newConsole(t, env...)
 	b := c.browser(t)
 	b.get(200, "/console/login", "Sign in with Acme ID")
-	b.post(503, "/console/oidc/start", url.Values{}, "The identity provider does not answer as it should", "API key")
+	b.post(503, "/console/oidc/start", url.Values{}, "The identity provider gave a wrong answer", "API key")
 	startProvider(t, port, c.console)
 	testenv.Eventually(t, func() bool { return b.send("POST", "/console/oidc/start", url.Values{}).status == 200 }, "the provider is asked again")
 
@@ -121,7 +121,7 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	done := b.get(200, back, "Signed in")
 	assert.EqualValues(t, "/console/audit", onwards.FindStringSubmatch(done)[1], "it leads to")
 	b.get(400, back, "Begin again") // a code can only be used once
-	b.get(200, "/console/audit", "Ada Byron", "may change")
+	b.get(200, "/console/audit", "Ada Byron admin")
 	const topUp = "/console/tenants/acme/correct/top-up"
 	b.post(200, topUp, stepped(b.formOf(topUp, "meter", "credits", "amount", "5", "reason", "goodwill"), "apply"), "Done.")
 	b.get(200, "/console/audit?tenant=acme&action=grant.create", "goodwill", "by Ada Byron ( oidc:ada )")
@@ -129,7 +129,7 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 
 	bob := c.browser(t)
 	bob.get(200, bob.atProvider("bob", url.Values{}), "Signed in")
-	assert.NotContains(t, bob.get(200, "/console/tenants/globex", "may read, globex only"), "<script>alert",
+	assert.NotContains(t, bob.get(200, "/console/tenants/globex", "read, globex only"), "<script>alert",
 		"a name runs")
 	bob.get(403, "/console/tenants/acme", "This key may not do that")
 	mallory := c.browser(t)
@@ -141,14 +141,14 @@ func TestOIDC_RealProvider_RightsByClaims(t *testing.T) {
 	assert.True(t, strings.HasPrefix(to, "http://localhost:"+port+"/") && strings.Contains(to, "client_id=web"), "signing out leads to %s", to)
 	b.get(401, "/console/tenants", "Sign in to quotasvc")
 
-	for query, says := range map[string]string{"error=access_denied": "did not let you in (access denied)", "error=%3Cscript%3E": "did not let you in.", "code=wrong": "did not take the code"} {
+	for query, says := range map[string]string{"error=access_denied": "did not let you in (access denied)", "error=%3Cscript%3E": "did not let you in.", "code=wrong": "did not accept the code"} {
 		again := c.browser(t)
 		sent := unescaped(onwards.FindStringSubmatch(again.post(200, "/console/oidc/start", url.Values{}))[1])
 		again.get(401, "/console/oidc/callback?"+query+"&state="+urlOf(t, sent).Query().Get("state"), says)
 	}
 	again := c.browser(t)
 	again.post(200, "/console/oidc/start", url.Values{})
-	again.get(400, "/console/oidc/callback?code=x&state=other", "sent back another sign-in")
+	again.get(400, "/console/oidc/callback?code=x&state=other", "answer belongs to another sign-in")
 	for _, wrong := range [][]string{{"QUOTASVC_OIDC_ISSUER=http://id.example.com"}, {"QUOTASVC_OIDC_RIGHTS=groups=x->write"}, {"QUOTASVC_OIDC_CLIENT_SECRET="}, {"QUOTASVC_OIDC_SESSION=13h"}, {"QUOTASVC_OIDC_ISSUER="}} {
 		code, _, stderr := tool(t, append(append(backends(t), env...), wrong...), "serve", "--validate")
 		assert.True(t, code != 0 && strings.Contains(stderr, "oidc-"), "%s: %d %s", wrong, code, stderr)
@@ -181,7 +181,7 @@ func TestOIDC_InChromium_EndToEnd(t *testing.T) {
 	_, err := chromedp.Call(b.ctx, network.ClearBrowserCookies, cdp.Empty{}) // the session ends
 	require.NoError(t, err)
 	b.click("Preview")
-	b.shows("What you entered is kept")
+	b.shows("Your input is kept")
 	b.click("Sign in with Acme ID")
 	b.until(`location.hostname === "localhost" && document.querySelector("#username") || document.querySelector("[name=amount]")`)
 	if result(b, chromedp.Evaluate[bool](`location.hostname === "localhost"`)) {

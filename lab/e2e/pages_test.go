@@ -29,12 +29,17 @@ api() {
 answered() { [ "$STATUS" = "$1" ] || { echo "the status is $STATUS, not $1"; return 1; }; }
 `
 
-// openPage starts `quotasvc dev` and returns a terminal. The result `here` replaces the addresses in the pages with
-// the addresses of this dev.
+// openPage starts `quotasvc dev` without its demo and returns a terminal. The result `here` replaces the addresses in
+// the pages with the addresses of this dev.
 func openPage(t *testing.T, env ...string) (tty *terminal, here *strings.Replacer) {
 	t.Helper()
+	return openPageOf(t, launchDev, env...)
+}
+
+func openPageOf(t *testing.T, launch func(*testing.T, string) *introduction, env ...string) (tty *terminal, here *strings.Replacer) {
+	t.Helper()
 	dir := t.TempDir()
-	dev := launchDev(t, filepath.Join(dir, ".quotasvc"))
+	dev := launch(t, filepath.Join(dir, ".quotasvc"))
 	t.Cleanup(func() {
 		dev.signal(syscall.SIGINT)
 		dev.wait()
@@ -80,6 +85,33 @@ func TestPages_Pricing_FilesApplyAndCallsAnswer(t *testing.T) {
 	tty.leave()
 }
 
+// everyCallSucceeds replaces the function api: a call that gets an error ends the terminal.
+const everyCallSucceeds = `
+call=$(declare -f api); eval "call${call#api}"
+api() { call "$@"; [ "$STATUS" -lt 400 ] || { echo "status $STATUS: $*" >&2; return 1; }; }
+`
+
+// The examples of docs/api.md answer as written on what `make run` starts, and change nothing of its demo.
+func TestPages_API_ExamplesAnswerBesideTheDemo(t *testing.T) {
+	t.Parallel()
+	for name, launch := range map[string]func(*testing.T, string) *introduction{"demo": launchDemo, "no demo": launchDev} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tty, here := openPageOf(t, launch)
+			tty.paste(everyCallSucceeds)
+			tty.paste("quotasvc export > before.yaml\n")
+			calls := 0
+			for _, block := range markedBlocks(t, "docs/api.md") {
+				calls += strings.Count("\n"+block.text, "\napi ")
+				tty.use(block.said(here))
+			}
+			assert.True(t, calls >= 80, "the page has only %d calls", calls)
+			tty.paste("quotasvc apply -f before.yaml --dry-run --exit-code\n")
+			tty.leave()
+		})
+	}
+}
+
 func TestPages_README_BlocksDoWhatTheySay(t *testing.T) {
 	t.Parallel()
 	runPage(t, "README.md")
@@ -102,7 +134,7 @@ func TestPages_MigrateFromRedis_CountersComeOverOnce(t *testing.T) {
 	opts := testenv.Must(t).Get(redis.ParseURL(old))
 	db := testenv.CloseAtEnd(t, redis.NewClient(opts))
 	month := time.Now().UTC().Format(":2006-01")
-	require.NoError(t, db.MSet(t.Context(), "usage:acme"+month, 4212, "usage:globex"+month, 17).Err())
+	require.NoError(t, db.MSet(t.Context(), "usage:arbor"+month, 4212, "usage:basil"+month, 17).Err())
 	// redis-cli treats an empty user name as a name, so the URL names the user default.
 	runPage(t, "docs/recipes/migrate-from-redis.md", "OLD_REDIS="+strings.Replace(old, "redis://:", "redis://default:", 1))
 }

@@ -55,7 +55,7 @@ func TestPortal_LinkShowsItsTenantInTheBrowsersLanguage(t *testing.T) {
 	assert.True(t, german.header.Get("Content-Language") == "de" &&
 		strings.Contains(german.header.Get("Vary"), "Accept-Language"), german.header)
 	c.do(t, 200, "PATCH", "/v1/tenants/acme", "", object{"status": "suspended", "reason": "unpaid"})
-	b.get(200, at, "Use is suspended")
+	b.get(200, at, "Your use is suspended")
 }
 
 // TestPortal_NoOtherTenant: a link gives no access to another tenant, neither by paths, nor by queries, nor by the
@@ -117,7 +117,7 @@ func TestPortal_LinkEnds(t *testing.T) {
 	all.get(200, atAll, "Usage of acme")
 
 	c.do(t, 204, "DELETE", "/v1/keys/"+id, "", nil)
-	ofKey.get(410, atKey, "This link has ended", "Go back to where you found it")
+	ofKey.get(410, atKey, "This link has ended", "Go back to the page where you found it")
 	all.get(200, atAll, "Usage of acme")
 	c.do(t, 204, "DELETE", "/v1/tenants/acme/portal-sessions", "", nil)
 	all.get(410, atAll+"meters", "This link has ended")

@@ -13,10 +13,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
 )
 
-// Every attack in docs/security.md has a row that names its tests.
+// Every attack in attacks.md has a row that names its tests.
 func TestSecurity_Table_EveryAttackHasTests(t *testing.T) {
 	t.Parallel()
-	rows := heldRows(t, "security.md", 2)
+	rows := heldRows(t, "../lab/e2e/attacks.md", 2)
 	assert.True(t, len(rows) >= 50, "%d attacks", len(rows))
 	seen := map[string]bool{}
 	for _, row := range rows {

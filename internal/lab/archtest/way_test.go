@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// step matches the name of a Go file in a section "The way of one ..." of docs/architecture.md. It also captures the
+// step matches the name of a Go file in a section "The way of one ..." of internal/README.md. It also captures the
 // name of a function if one follows the file's name.
 var step = regexp.MustCompile("`((?:[a-z]+/)*[a-z_]+\\.go)`(?: ([A-Za-z]+))?")
 
-// docs/architecture.md follows one debit and one check from file to file. Each file and each function that it names
+// internal/README.md follows one debit and one check from file to file. Each file and each function that it names
 // must exist.
 func TestArchitecture_Ways_NameFilesAndFunctions(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/architecture.md")
+	text, err := os.ReadFile("../../../internal/README.md")
 	require.NoError(t, err)
 	steps := 0
 	for _, way := range strings.Split(string(text), "\n## ")[1:] {

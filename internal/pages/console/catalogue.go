@@ -180,7 +180,7 @@ func fullest(top *client.LimitTop) string {
 		}
 		list = append(list, text)
 	}
-	return cmp.Or(strings.Join(list, "; "), "no bucket has anything in it")
+	return cmp.Or(strings.Join(list, "; "), "all buckets are empty")
 }
 
 // extras returns a text with the options of an allowance, for example its rollover and its overage.

@@ -161,8 +161,8 @@ func (v *editView) send(c *call, dry bool) error {
 			return nil
 		}
 		return &failure{
-			status: http.StatusConflict, title: "Somebody changed the catalogue meanwhile", id: e.RequestID,
-			detail: "Nothing was changed by this form. Copy what you want to keep, and open the catalogue again: the audit log says who changed what.",
+			status: http.StatusConflict, title: "Someone else changed the catalogue", id: e.RequestID,
+			detail: "This form changed nothing. Copy what you want to keep, and open the catalogue again. The audit log says who changed what.",
 		}
 	}
 	f := ofAPI(e)

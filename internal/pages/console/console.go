@@ -223,7 +223,7 @@ func (c *Console) answer(call *call, p page) {
 			c.cfg.Log.LogAttrs(call.ctx, slog.LevelError, "console page failed", slog.Any("error", cause), slog.String("stack", string(debug.Stack())))
 			call.fail(&failure{
 				status: http.StatusInternalServerError, title: "The page failed", unknown: r.Method == http.MethodPost,
-				detail: "The log says why. A form that is sent again takes effect once.",
+				detail: "The log has the reason. You may send a form again: it takes effect only once.",
 			})
 		}
 	}()

@@ -150,7 +150,7 @@ func showCorrection(c *call) error {
 			}
 		}
 	} else {
-		v.notes = append(v.notes, "Your session had ended. Nothing was changed, and what you entered is here again.")
+		v.notes = append(v.notes, "Your session had ended. Nothing was changed, and your input is still here.")
 	}
 	return c.render(http.StatusOK, correctionPage(c, v))
 }

@@ -736,7 +736,7 @@ func correctionPreview(c *call, v *correctionView) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<section aria-live=\"polite\"><p><strong>This would happen.</strong> Nothing was changed yet.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "<section aria-live=\"polite\"><p><strong>Preview.</strong> Nothing was changed yet.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -933,7 +933,7 @@ func correctionDone(v *correctionView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.replayed {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<strong>This was done before.</strong><p>The form was sent twice. It took effect once, and this is what it did then.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "<strong>This was done before.</strong><p>The form was sent twice and took effect once. This is its result.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

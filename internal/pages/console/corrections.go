@@ -47,13 +47,13 @@ func topUp() *correction {
 		return nil
 	}
 	return &correction{
-		name: "top-up", title: "Top up", verb: "Top up", help: "Adds units to a meter. They burn after the plan's allowance, unless they are a promo.",
+		name: "top-up", title: "Top up", verb: "Top up", help: "Adds units to a meter. They are used after the plan's allowance.",
 		fields: []field{
 			meterField(),
 			{name: "amount", label: "Amount", kind: "number", required: true, help: "In the meter's smallest unit."},
-			{name: "source", label: "Source", kind: "choice", choices: []string{"topup", "promo"}, help: "topup: paid for. promo: a gift, which burns first."},
+			{name: "source", label: "Source", kind: "choice", choices: []string{"topup", "promo"}, help: "topup: paid, used last. promo: a gift, used before paid units but after the plan's allowance."},
 			{name: "expires_at", label: "Ends", kind: "time", help: "In the tenant's zone. Empty: never."},
-			{name: "grant_id", label: "Id of the grant", kind: "text", help: "Such as the number of the invoice. Empty: made for you."},
+			{name: "grant_id", label: "Id of the grant", kind: "text", help: "For example the invoice number. Empty: chosen for you."},
 			reasonField(),
 		},
 		send: send,
@@ -74,7 +74,7 @@ func adjust() *correction {
 		return nil
 	}
 	return &correction{
-		name: "adjust", title: "Adjust", verb: "Adjust", help: "Corrects what remains of a meter, up or down. It says in the statement that people corrected it.",
+		name: "adjust", title: "Adjust", verb: "Adjust", help: "Corrects the remaining units of a meter, up or down. The statement shows it as a correction.",
 		fields: []field{meterField(), {name: "amount", label: "By", kind: "number", required: true, help: "In the meter's smallest unit: 50 adds, -50 removes."}, reasonField()},
 		send:   send,
 	}
@@ -99,12 +99,12 @@ func voidGrant() *correction {
 			return err
 		}
 		v.changed(got, "grant.void", "grant", v.get("grant"), dry)
-		v.notes = append(v.notes, fmt.Sprintf("%s %s of the grant are taken back. What was used of it stays used.", num(-got.Amount), v.unit(got.Meter)))
+		v.notes = append(v.notes, fmt.Sprintf("%s %s of the grant are taken back. Used units stay used.", num(-got.Amount), v.unit(got.Meter)))
 		return nil
 	}
 	return &correction{
 		name: "void", title: "Void a grant", verb: "Void", danger: true, help: "Takes back what remains of a grant.",
-		fields: []field{{name: "grant", label: "Grant", kind: "text", required: true}, {name: "meter", label: "Meter", kind: "text", help: "Needed if grants of several meters have this id."}, reasonField()},
+		fields: []field{{name: "grant", label: "Grant", kind: "text", required: true}, {name: "meter", label: "Meter", kind: "text", help: "Required if grants of several meters have this id."}, reasonField()},
 		send:   send,
 	}
 }
@@ -135,12 +135,12 @@ func refund() *correction {
 		return nil
 	}
 	return &correction{
-		name: "refund", title: "Refund", verb: "Refund", help: "Gives back what an operation used, to the grants that paid it.",
+		name: "refund", title: "Refund", verb: "Refund", help: "Returns the units that an operation used to the grants that paid for it.",
 		fields: []field{
 			{name: "operation", label: "Operation", kind: "text", required: true, help: "Its id, as the journal shows it."},
 			{name: "amount", label: "Amount", kind: "number", help: "Empty: all that is left to refund."},
-			{name: "meter", label: "Meter", kind: "text", help: "Needed if the operation used several meters."},
-			{name: "at", label: "Made at or before", kind: "time", help: "Only if a later operation has the same id. In the tenant's zone."},
+			{name: "meter", label: "Meter", kind: "text", help: "Required if the operation used several meters."},
+			{name: "at", label: "Time of the operation, at the latest", kind: "time", help: "Only if a later operation has the same id. In the tenant's zone."},
 			reasonField(),
 		},
 		send: send,
@@ -208,22 +208,22 @@ func changePlan() *correction {
 		if err := patch(c, v, request, func(t *client.Tenant) bool { return hasPlan(t, request.Plan) }); err != nil {
 			return err
 		}
-		when := "At the end of the billing period. Until then the present plan stays in force."
+		when := "At the end of the billing period. Until then the current plan stays in force."
 		if apply == client.TenantPatchApplyNow {
-			when = "Now: open periods go on with the new plan's amounts. Paid grants stay as they are."
+			when = "Now: open periods continue with the new plan's amounts. Paid grants do not change."
 		}
 		v.notes = append(v.notes, when)
 		return nil
 	}
 	return &correction{
-		name: "plan", title: "Change the plan", verb: "Change the plan", help: "Paid grants are never touched by it.",
+		name: "plan", title: "Change the plan", verb: "Change the plan", help: "Paid grants never change.",
 		fields: []field{
 			{name: "plan", label: "New plan", kind: "text", required: true},
 			{name: "apply", label: "When", kind: "choice", choices: []string{"next_period", "now"}},
-			{name: "prorate", label: "Each amount for its share of the period, if now", kind: "choice", choices: []string{"no", "yes"}},
+			{name: "prorate", label: "Prorate (only for a change now)", kind: "choice", choices: []string{"no", "yes"}},
 			{
-				name: "usage", label: "Use so far, if now", kind: "choice", choices: []string{"carry", "reset", "add"},
-				help: "carry: what was used counts against the new allowance. reset: it does not. add: the rest of the old allowance stays as well.",
+				name: "usage", label: "Use so far (only for a change now)", kind: "choice", choices: []string{"carry", "reset", "add"},
+				help: "carry: use so far counts against the new allowance. reset: it does not count. add: it does not count, and the rest of the old allowance stays.",
 			},
 			reasonField(), versionField(),
 		},
@@ -243,7 +243,7 @@ func setStatus(name, title, help string, to client.TenantStatus, danger bool) *c
 }
 
 func suspend() *correction {
-	return setStatus("suspend", "Suspend", "Every check and use of the tenant is refused with 403 tenant_suspended until it is resumed. Periods go on.", client.TenantStatusSuspended, true)
+	return setStatus("suspend", "Suspend", "Every check and use of the tenant is refused with 403 tenant_suspended until you resume it. Periods continue.", client.TenantStatusSuspended, true)
 }
 
 func resume() *correction {
@@ -281,7 +281,7 @@ func blockTenant() *correction {
 		name: "block", title: "Block", verb: "Block", danger: true, help: "Refuses every request of the tenant, or of one of its subjects, on all instances within a second.",
 		fields: []field{
 			{name: "subject", label: "Subject", kind: "text", help: "Empty: the whole tenant."},
-			{name: "expires_at", label: "Ends", kind: "time", help: "In the tenant's zone. Empty: when somebody deletes the block."},
+			{name: "expires_at", label: "Ends", kind: "time", help: "In the tenant's zone. Empty: until someone deletes the block."},
 			{name: "reason", label: "Reason", kind: "area", required: true, help: "At most 500 bytes. Refused clients see it."},
 		},
 		send: send,

@@ -149,20 +149,20 @@ func (v *explainView) limitStep(l *client.LimitVerdict) step {
 	switch {
 	case l.Shadow && l.WouldDeny != nil && *l.WouldDeny:
 		s.outcome = notes
-		s.text = "In shadow mode: it would deny this, and denies nobody. " + s.text
+		s.text = "In shadow mode: it would deny this request, but denies nothing. " + s.text
 	case l.Shadow:
 		s.outcome = notes
-		s.text = "In shadow mode: it denies nobody. " + s.text
+		s.text = "In shadow mode: it denies nothing. " + s.text
 	case !l.Allowed:
 		s.outcome = denies
 		if l.RetryAfterMs != nil {
-			s.text += " It lets this pass after " + (time.Duration(*l.RetryAfterMs) * time.Millisecond).String() + "."
+			s.text += " It admits this request after " + (time.Duration(*l.RetryAfterMs) * time.Millisecond).String() + "."
 		} else {
 			s.text += " Waiting does not help: the request costs more than the limit ever holds."
 		}
 	}
 	if l.Degraded {
-		s.text += " Redis is away, so this is decided from what this instance knows."
+		s.text += " Redis is down, so this instance decides alone."
 	}
 	return s
 }
@@ -170,7 +170,7 @@ func (v *explainView) limitStep(l *client.LimitVerdict) step {
 // itemSteps returns the steps for one item: the grants that would pay for it, or the missing units.
 func (v *explainView) itemSteps(item *client.CheckedItem) []step {
 	if v.draws == nil {
-		text := fmt.Sprintf("%s %s are needed and %s are left of %s.", num(item.Required), v.unit, num(item.Remaining), num(item.Limit))
+		text := fmt.Sprintf("%s %s are needed, and %s of %s are left.", num(item.Required), v.unit, num(item.Remaining), num(item.Limit))
 		switch {
 		case item.Code == client.ProblemCodeMeterNotInPlan:
 			text = "The tenant's plan does not have this meter."

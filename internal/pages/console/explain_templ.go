@@ -38,7 +38,7 @@ func explainPage(c *call, v *explainView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>What would happen?</h1><p class=\"dim\">Asks what the service would answer, step by step: now, at a time to come, or what was left at one that has been. Nothing is charged.</p><form class=\"filters\" method=\"get\" action=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>What would happen?</h1><p class=\"dim\">What the service would answer, step by step: now, at a future time, or what was left at a past time. Nothing is charged.</p><form class=\"filters\" method=\"get\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -129,12 +129,12 @@ func explainPage(c *call, v *explainView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\" aria-describedby=\"at-zone\"></label> <button>Explain</button> <span class=\"dim\" id=\"at-zone\">Times are of the tenant's zone; without one: now.</span></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\" aria-describedby=\"at-zone\"></label> <button>Explain</button> <span class=\"dim\" id=\"at-zone\">Times are in the tenant's zone. Empty: now.</span></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if !v.mayAsk {
-				templ_7745c5c3_Err = problem(&failure{title: "This key may not ask", detail: "A check needs a key with the scope use or admin. Nothing was asked."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = problem(&failure{title: "This key may not check", detail: "A check needs a key with the scope use or admin."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -10,7 +10,7 @@ import (
 )
 
 // notForeseen is the note about limits and blocks in every explanation of a future instant.
-const notForeseen = "Their levels at that time are not known. Blocks and a suspension count as they are now."
+const notForeseen = "Levels of limits at that time are not known. Blocks and a suspension are those of now."
 
 // askAt explains the decision at the given instant. For a future instant it sends a dry run of a debit. For a past
 // instant it reads stored data.
@@ -66,7 +66,7 @@ func (v *explainView) askPast(c *call, amount int64) error {
 		}
 		if b.Remaining < amount {
 			s.outcome, v.allowed, v.code = denies, false, client.ProblemCodeQuotaExceeded
-			s.text += " Where the plan let another meter pay, or permitted overage, a request passed all the same."
+			s.text += " A request could still pass if another meter paid for it or the plan permitted overage."
 		}
 		v.steps = append(v.steps, s)
 	}
@@ -82,7 +82,7 @@ func (v *explainView) askPast(c *call, amount int64) error {
 	v.steps = append(v.steps, step{
 		title: "Refusals", outcome: notes, text: fmt.Sprintf("Refused in the minute of %s: %s.", short(minute, v.zone), num(n)), link: "Read why",
 		href: refusalsAt(v.tenant, minute, v.zone),
-	}, step{title: "Rate limits", outcome: notes, text: "Levels that have been are not kept. A refusal names the limit that denied it."})
+	}, step{title: "Rate limits", outcome: notes, text: "Past levels of limits are not stored. A refusal names the limit that denied it."})
 	return nil
 }
 

@@ -25,7 +25,7 @@ func extendGrant() *correction {
 		return nil
 	}
 	return &correction{
-		name: "extend", title: "Extend a grant", verb: "Extend", help: "Gives a grant a later end. It keeps its id, what is left of it and what is on hold.",
+		name: "extend", title: "Extend a grant", verb: "Extend", help: "Gives a grant a later end. Its id, its remaining units and its held units stay.",
 		fields: []field{
 			{name: "grant", label: "Grant", kind: "text", required: true},
 			meterField(),
@@ -47,7 +47,7 @@ func notExtended(err error) error {
 	case e.Code == client.ProblemCodePreconditionFailed:
 		f.title = "This grant cannot be extended"
 	case e.Code == client.ProblemCodeInvalidArgument && len(f.fields) > 0 && f.fields[0].Field == "expires_at":
-		f.title = "This is no later end"
+		f.title = "This is not a later end"
 	}
 	return f
 }

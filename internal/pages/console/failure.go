@@ -28,7 +28,7 @@ func (f *failure) Error() string { return f.title + ": " + f.detail }
 // changed returns a sentence that says whether something was changed.
 func (f *failure) changed() string {
 	if f.unknown {
-		return "It is not known whether something was changed."
+		return "The change may have been made or not."
 	}
 	return "Nothing was changed."
 }
@@ -56,23 +56,23 @@ func explain(err error) *failure {
 	if e := client.AsError(err); e != nil {
 		return ofAPI(e)
 	}
-	return &failure{status: http.StatusServiceUnavailable, title: "PostgreSQL does not answer", detail: "Sessions are kept there, so no page can be shown. Nothing was changed. Try again in a moment."}
+	return &failure{status: http.StatusServiceUnavailable, title: "PostgreSQL does not answer", detail: "Sessions are stored there, so no page can be shown. Nothing was changed. Try again in a moment."}
 }
 
 // titles has titles of error pages, keyed by the code of the API's error. Errors with another code have a general
 // title.
 var titles = map[client.ProblemCode]string{
-	client.ProblemCodeInvalidArgument: "The API does not take this", client.ProblemCodeForbidden: "This key may not do that",
-	client.ProblemCodeUnauthenticated: "The key does not work any more", client.ProblemCodeTenantNotFound: "There is no such tenant",
+	client.ProblemCodeInvalidArgument: "The API does not accept this", client.ProblemCodeForbidden: "This key may not do that",
+	client.ProblemCodeUnauthenticated: "The key no longer works", client.ProblemCodeTenantNotFound: "There is no such tenant",
 	client.ProblemCodeNotFound: "There is nothing with this id", client.ProblemCodeGrantNotFound: "There is no such grant",
 	client.ProblemCodeOperationNotFound: "There is no such operation", client.ProblemCodeMeterNotInPlan: "The tenant's plan does not have this meter",
-	client.ProblemCodeTenantSuspended: "The tenant is suspended", client.ProblemCodePreconditionFailed: "It was changed meanwhile",
+	client.ProblemCodeTenantSuspended: "The tenant is suspended", client.ProblemCodePreconditionFailed: "Someone else changed it",
 	client.ProblemCodeTooMany:            "The tenant's keys have created as many as they may",
 	client.ProblemCodeTooManyGrants:      "The balance has too many open grants",
 	client.ProblemCodeRefundExceedsDebit: "More than the operation used cannot be refunded", client.ProblemCodeArchived: "This was archived",
 	client.ProblemCodeReportTooSlow: "This report takes too long", client.ProblemCodeQueueFull: "Too many requests wait",
-	client.ProblemCodeUnavailable: "The service cannot decide now", client.ProblemCodeOutcomeUnknown: "It is not known whether this was done",
-	client.ProblemCodeCreditsExhausted: "There is not enough", client.ProblemCodeQuotaExceeded: "There is not enough",
+	client.ProblemCodeUnavailable: "The service cannot decide now", client.ProblemCodeOutcomeUnknown: "The outcome is not known",
+	client.ProblemCodeCreditsExhausted: "Not enough units", client.ProblemCodeQuotaExceeded: "Not enough units",
 	client.ProblemCodeIdempotencyKeyReused: "This form was sent before with other values",
 }
 
@@ -107,7 +107,7 @@ func ofAPI(e *client.Error) *failure {
 		f.fields = e.Problem.Errors
 	}
 	if f.unknown = e.OutcomeUnknown; f.unknown {
-		f.detail += " Send the same form again: it carries its idempotency key, so it takes effect once."
+		f.detail += " Send the same form again: it takes effect only once."
 	}
 	return f
 }
@@ -128,7 +128,7 @@ func (c *call) fail(err error) {
 	if failed := c.render(f.status, content); failed != nil {
 		c.console.cfg.Log.LogAttrs(c.ctx, slog.LevelError, "console page not made", slog.String("error", failed.Error()))
 		c.status = http.StatusInternalServerError
-		http.Error(c.w, "The page could not be made. Nothing was changed.", c.status)
+		http.Error(c.w, "The page could not be created. Nothing was changed.", c.status)
 	}
 }
 

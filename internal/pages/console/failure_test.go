@@ -22,7 +22,7 @@ func TestExplain_UnknownOutcome_IsNotCalledNothing(t *testing.T) {
 		says    string
 	}{
 		{&client.Error{Status: 503, Code: client.ProblemCodeOutcomeUnknown, Detail: "the outcome is not known", OutcomeUnknown: true}, 503, true, "Send the same form again"},
-		{&client.Error{Code: client.CodeTimeout, Detail: "no answer", OutcomeUnknown: true}, http.StatusServiceUnavailable, true, "takes effect once"},
+		{&client.Error{Code: client.CodeTimeout, Detail: "no answer", OutcomeUnknown: true}, http.StatusServiceUnavailable, true, "takes effect only once"},
 		{&client.Error{Status: 409, Code: client.ProblemCodePreconditionFailed, Detail: "the tenant has another version"}, 409, false, "The tenant has another version."},
 		{errors.New("connection refused"), 503, false, "Nothing was changed"},
 		{&client.Error{Status: 200, Code: client.CodeNotTheService, Detail: "the answer is not that of this operation"}, 502, false, "The answer is not"},
@@ -43,7 +43,7 @@ func TestExplain_FailedRead_SaysSoWithItsStatus(t *testing.T) {
 		"Failed to read: not_the_service, status 413": {Status: 413, Code: client.CodeNotTheService},
 		"Failed to read: internal, status 500":        {Status: 500, Code: client.ProblemCodeInternal, Problem: &client.Problem{}},
 		"Failed to read: timeout":                     {Code: client.CodeTimeout},
-		"It is not known whether this was done":       {Status: 200, Code: client.CodeNotTheService, OutcomeUnknown: true},
+		"The outcome is not known":                    {Status: 200, Code: client.CodeNotTheService, OutcomeUnknown: true},
 		"The API refuses this (hold_not_active)":      {Status: 409, Code: client.ProblemCodeHoldNotActive, Problem: &client.Problem{}},
 	} {
 		f := explain(err)

@@ -210,7 +210,7 @@ func journalPage(c *call, v *journalView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.filter.Meter == "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<p class=\"dim\">The entries of each meter are together. Name a meter to see its newest ones first.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<p class=\"dim\">Entries are grouped by meter. Choose a meter to see its newest entries first.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

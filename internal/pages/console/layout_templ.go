@@ -825,9 +825,9 @@ func navigation(c *call) []entry {
 
 // rights returns a text with the rights of a key.
 func rights(k *access.Key) string {
-	text := "may read"
+	text := "read"
 	if k.Scopes.Has(access.Admin) {
-		text = "may change"
+		text = "admin"
 	}
 	if k.Tenant != "" {
 		text += ", " + k.Tenant + " only"

@@ -56,7 +56,7 @@ func (c *call) callback() string {
 }
 
 // errNoProvider is the error for sign-ins at a provider if no provider is configured.
-var errNoProvider = &failure{status: http.StatusNotFound, title: "There is no identity provider", detail: "This console takes keys of the API only."}
+var errNoProvider = &failure{status: http.StatusNotFound, title: "There is no identity provider", detail: "This console accepts only keys of the API."}
 
 // beginSignIn redirects the browser to the identity provider.
 func beginSignIn(c *call) error {
@@ -86,7 +86,7 @@ func beginSignIn(c *call) error {
 		return err
 	}
 	if !whole {
-		l.problem = "What you entered is too long to be kept on the way to the identity provider. Sign in with a key, or copy it first."
+		l.problem = "Your input is too long to keep while you sign in with the identity provider. Sign in with a key, or copy your input first."
 		return c.render(http.StatusRequestEntityTooLarge, loginPage(c, l))
 	}
 	sent := attemptCookie(c.r)
@@ -116,10 +116,10 @@ func finishSignIn(c *call) error {
 	l.target, l.kept = target(attempt.Target), form(attempt.Kept)
 	q := c.r.URL.Query()
 	if !attempt.IsOf(q.Get("state")) {
-		return c.signInFailed(l, &oidc.Error{Status: http.StatusBadRequest, Detail: "The identity provider sent back another sign-in than the one that began here. Begin again."})
+		return c.signInFailed(l, &oidc.Error{Status: http.StatusBadRequest, Detail: "The identity provider's answer belongs to another sign-in. Begin again."})
 	}
 	if code := q.Get("error"); code != "" || q.Get("code") == "" || len(c.r.URL.RawQuery) > codeMax {
-		return c.signInFailed(l, &oidc.Error{Status: http.StatusUnauthorized, Detail: "The identity provider did not let you in" + reason(code) + ". Begin again, or ask whoever runs it."})
+		return c.signInFailed(l, &oidc.Error{Status: http.StatusUnauthorized, Detail: "The identity provider did not let you in" + reason(code) + ". Begin again, or ask its administrator."})
 	}
 	person, err := p.Finish(c.ctx, attempt, q.Get("code"), c.callback())
 	if err != nil {

@@ -43,7 +43,7 @@ func proofPage(c *call, v *proofView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Proof</h1><h2>Verifications</h2><p class=\"dim\">A verification compares balances, grants, closed periods and copies with the journal. Each instance does it continuously, too, and says in its metrics what it finds.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<h1>Proof</h1><h2>Verifications</h2><p class=\"dim\">A verification compares balances, grants, closed periods and copies with the journal. Each instance also verifies continuously, and reports the result in its metrics.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -110,7 +110,7 @@ func proofPage(c *call, v *proofView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, " <h2>Seals</h2><p class=\"dim\">Each covers the chain heads of a day, and all days before. Who keeps a root elsewhere can prove later what the journal was.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, " <h2>Seals</h2><p class=\"dim\">Each covers the chain heads of a day and of all days before. Anyone who keeps a copy of the root can later prove that the journal was not changed.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -120,7 +120,7 @@ func proofPage(c *call, v *proofView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if len(v.seals.value.Items) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<div class=\"empty\"><p>No day is sealed yet.</p><p>Run <code>quotasvc seal</code> every day, and keep its output elsewhere.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<div class=\"empty\"><p>No day is sealed yet.</p><p>Run <code>quotasvc seal</code> every day, and keep its output on another system.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -809,13 +809,13 @@ func found(r *client.Verification) templ.Component {
 			}
 		}
 		if r.Status == client.VerificationStatusAbandoned {
-			templ_7745c5c3_Err = problem(&failure{title: "It has no result", detail: "The process that ran it has ended. Start another one."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = problem(&failure{title: "There is no result", detail: "The process that ran the verification has ended. Start another verification."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if r.Error != "" {
-			templ_7745c5c3_Err = problem(&failure{title: "It could not be finished", detail: sentence(r.Error)}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = problem(&failure{title: "The verification could not finish", detail: sentence(r.Error)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -918,7 +918,7 @@ func found(r *client.Verification) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<thead><tr><th scope=\"col\">Tenant</th><th scope=\"col\">Meter</th><th scope=\"col\">Subject</th><th scope=\"col\">What</th><th scope=\"col\" class=\"n\">Stored</th><th scope=\"col\" class=\"n\">By the journal</th></tr></thead> <tbody>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<thead><tr><th scope=\"col\">Tenant</th><th scope=\"col\">Meter</th><th scope=\"col\">Subject</th><th scope=\"col\">What</th><th scope=\"col\" class=\"n\">Stored</th><th scope=\"col\" class=\"n\">According to the journal</th></tr></thead> <tbody>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

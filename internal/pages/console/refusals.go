@@ -98,24 +98,24 @@ func refusalsAt(tenant string, minute time.Time, zone *time.Location) string {
 func (v *tenantView) why(d *client.Denial) string {
 	numbers := ""
 	if d.Available != nil {
-		numbers = " It needed " + num(d.Required) + " " + v.unit(d.Meter) + ", and " + num(*d.Available) + " were available."
+		numbers = ": " + num(d.Required) + " " + v.unit(d.Meter) + " needed, " + num(*d.Available) + " left"
 	}
 	switch d.Code {
 	case client.ProblemCodeCreditsExhausted:
-		return "There were not enough units of " + d.Meter + "; only a grant brings more." + numbers
+		return "Not enough " + d.Meter + numbers + ". Only a top-up helps."
 	case client.ProblemCodeQuotaExceeded:
-		return "There were not enough units of " + d.Meter + " then; waiting helps." + numbers
+		return "Not enough " + d.Meter + numbers + ". Waiting helps."
 	case client.ProblemCodeRateLimited:
-		return "The rate limit " + d.Rule + " was full; its units come back by themselves."
+		return "Rate limit " + d.Rule + " was reached. It refills by itself."
 	case client.ProblemCodeTenantSuspended:
 		return "The tenant was suspended."
 	case client.ProblemCodeMeterNotInPlan:
 		return "The tenant's plan does not have " + d.Meter + "."
 	case client.ProblemCodeForbidden:
-		return "A block forbade it."
+		return "A block refused it."
 	case client.ProblemCodeCostExceedsCapacity:
-		return "It cost more than the rate limit " + d.Rule + " ever holds." + numbers
+		return "It cost more than the rate limit " + d.Rule + " can hold" + numbers + "."
 	default:
-		return "It was refused with " + string(d.Code) + "." + numbers
+		return "Refused with " + string(d.Code) + numbers + "."
 	}
 }

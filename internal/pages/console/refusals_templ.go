@@ -228,7 +228,7 @@ func refusalsPage(c *call, v *refusalsView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if len(v.list.Counts) > 0 {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<p>No refusal of this time is explained any more: only the newest of a tenant are. The counts are below.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<p>Only the newest hundred refusals of a tenant are explained, and none is of this time. The counts are below.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -404,7 +404,7 @@ func refusalsPage(c *call, v *refusalsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.list.Counts) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<h2>How many, by minute</h2>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<h2>Number by minute</h2>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -30,7 +30,7 @@ func (c *call) once(key string, do func() error) error {
 	if _, first := c.console.cfg.Once.Claim(c.ctx, name, "sent", sentAge); !first {
 		return &failure{
 			status: http.StatusConflict, title: "This form was sent before",
-			detail: "It was taken then, and nothing was changed now. A secret is shown only in the first answer: if nobody has it, rotate it.",
+			detail: "It took effect then, and nothing was changed now. A secret is shown only once: if nobody has it, rotate it.",
 		}
 	}
 	err := do()

@@ -49,7 +49,7 @@ func shadowsPage(c *call, v *shadowView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if len(v.pairs) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<div class=\"empty\"><p>There is no rule in shadow mode.</p><p>Put one beside a live rule, with its own id and <code>\"mode\": \"shadow\"</code>: it counts and denies nothing.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<div class=\"empty\"><p>There is no rule in shadow mode.</p><p>Add one beside a live rule, with its own id and <code>\"mode\": \"shadow\"</code>: it counts and denies nothing.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

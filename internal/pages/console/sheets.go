@@ -65,7 +65,7 @@ func (c *call) sendRows(name string, header []string, rows [][]string) error {
 		_ = w.Write(row)
 	}
 	if len(rows) > csvRowsMax {
-		_ = w.Write([]string{"cut here: narrow the question to get the rest"})
+		_ = w.Write([]string{"cut here: narrow the filters to get the rest"})
 	}
 	w.Flush()
 	return nil

@@ -90,7 +90,7 @@ func (c *call) askToSignIn() error {
 			return badForm(err)
 		}
 		l.target, l.kept = c.r.URL.Path, form(c.r.PostForm).without("token", "step")
-		l.problem = "The session has ended, and nothing was changed. What you entered is kept: sign in to go on."
+		l.problem = "The session has ended, and nothing was changed. Your input is kept: sign in to continue."
 		if l.target == Prefix+"logout" {
 			return c.redirect(Prefix + "login")
 		}
@@ -167,7 +167,7 @@ func (c *call) keyOf(secret string) (*access.Key, error) {
 		c.w.Header().Set("Retry-After", r.Seconds())
 		return nil, &failure{status: http.StatusTooManyRequests, detail: "Too many wrong keys came from this address. Wait a second and try again."}
 	case refused && r.Reason == access.Undecided:
-		return nil, &failure{status: http.StatusServiceUnavailable, detail: "PostgreSQL does not answer, so this key cannot be looked up. Try again in a moment."}
+		return nil, &failure{status: http.StatusServiceUnavailable, detail: "PostgreSQL does not answer, so this key cannot be checked. Try again in a moment."}
 	case err != nil:
 		return nil, &failure{status: http.StatusUnauthorized, detail: "This key is unknown, expired or revoked."}
 	case !key.Scopes.Has(access.Read):

@@ -69,7 +69,7 @@ func (v *statementView) sums() []sum {
 	s := v.s
 	return []sum{
 		{"Granted", "by the plan, top-ups and promos", s.Granted},
-		{"Amended", "changes of the terms inside the period", s.Amended},
+		{"Amended", "changes of terms within the period", s.Amended},
 		{"Refunded", "given back by refunds", s.Refunded},
 		{"Adjusted", "corrections by people", s.Adjusted},
 		{"Used", "paid by grants", -s.Used},

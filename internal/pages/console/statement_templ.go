@@ -626,7 +626,7 @@ func statementPage(c *call, v *statementView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.s.Lines) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<div class=\"empty\"><p>Nothing happened in this period.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<div class=\"empty\"><p>There are no entries in this period.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -69,7 +69,7 @@ func makeWebhook(c *call) error {
 		v.problem = explain(err)
 		return c.listWebhooks(v.problem.status, v)
 	}
-	return c.render(http.StatusOK, webhookSecretPage(c, made, "The webhook is made."))
+	return c.render(http.StatusOK, webhookSecretPage(c, made, "The webhook is created."))
 }
 
 // webhookView is the data of the page of one webhook.
@@ -109,7 +109,7 @@ func showWebhook(c *call) error {
 	}
 	if c.kept != nil {
 		v.from, v.to = c.kept.get("from"), c.kept.get("to")
-		v.done = "Your session had ended. Nothing was changed, and what you entered is here again."
+		v.done = "Your session had ended. Nothing was changed, and your input is still here."
 	}
 	return c.showDeliveries(http.StatusOK, v)
 }
@@ -159,10 +159,10 @@ func (v *webhookView) actions(c *call, f form) map[string]func() error {
 	return map[string]func() error{
 		"test": func() (err error) { v.test, err = c.TestWebhook(c.ctx, v.WebhookID); return err },
 		"pause": func() error {
-			return v.setStatus(c, client.WebhookStatusPaused, "It is paused. Nothing is told, and what was pending is skipped.")
+			return v.setStatus(c, client.WebhookStatusPaused, "The webhook is paused. Pending deliveries are skipped.")
 		},
 		"enable": func() error {
-			return v.setStatus(c, client.WebhookStatusActive, "It is enabled. A replay catches up on what happened meanwhile.")
+			return v.setStatus(c, client.WebhookStatusActive, "The webhook is enabled. To send the events of the pause, deliver them again.")
 		},
 		"replay": func() error {
 			v.from, v.to = f.get("from"), f.get("to")
@@ -201,9 +201,9 @@ const rotationOverlap = 24 * 3600
 // rotate gives the webhook a new secret.
 func (v *webhookView) rotate(c *call, overlaps bool) (err error) {
 	overlap := int64(0)
-	v.done = "The secret is replaced. The one before does not work any more."
+	v.done = "The secret is replaced. The old one no longer works."
 	if overlaps {
-		overlap, v.done = rotationOverlap, "The secret is replaced. The one before works for 24 hours more."
+		overlap, v.done = rotationOverlap, "The secret is replaced. The old one works for another 24 hours."
 	}
 	if v.rotated, err = c.RotateWebhook(c.ctx, v.WebhookID, client.KeyRotation{OverlapSeconds: overlap}); err != nil {
 		v.done = ""

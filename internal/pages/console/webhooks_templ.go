@@ -88,7 +88,7 @@ func webhooksPage(c *call, v webhooksView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.kept {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"note\">Your session had ended. Nothing was changed, and what you entered is here again.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"note\">Your session had ended. Nothing was changed, and your input is still here.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -98,12 +98,12 @@ func webhooksPage(c *call, v webhooksView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.page.Items) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<div class=\"empty\"><p>Nobody is told about events.</p><p>Name a receiver below. It gets each event as a signed POST, and again until it accepts it.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<div class=\"empty\"><p>There are no webhooks.</p><p>Add a receiver below. It gets each event as a signed POST, which is repeated until it is accepted.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Webhooks\"><table data-rows><thead><tr><th scope=\"col\">Receiver</th><th scope=\"col\">Status</th><th scope=\"col\">Is told</th><th scope=\"col\">Tenant</th><th scope=\"col\">Made (UTC)</th></tr></thead> <tbody>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Webhooks\"><table data-rows><thead><tr><th scope=\"col\">Receiver</th><th scope=\"col\">Status</th><th scope=\"col\">Events</th><th scope=\"col\">Tenant</th><th scope=\"col\">Created (UTC)</th></tr></thead> <tbody>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -206,7 +206,7 @@ func webhooksPage(c *call, v webhooksView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<h2>Tell somebody else</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<h2>Add a webhook</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -293,7 +293,7 @@ func webhooksPage(c *call, v webhooksView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "\" placeholder=\"all tenants\"></div><fieldset><legend>What it is told</legend> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "\" placeholder=\"all tenants\"></div><fieldset><legend>Events</legend> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -339,7 +339,7 @@ func webhooksPage(c *call, v webhooksView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "</fieldset><p><button>Make the webhook</button></p></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "</fieldset><p><button>Create</button></p></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -409,7 +409,7 @@ func webhookSecretPage(c *call, made *client.NewWebhookEndpoint, text string) te
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "</strong></div><p>Copy it to the receiver now. It is shown this once, and nobody can look it up.</p><p class=\"secret\" id=\"secret\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "</strong></div><p>Copy it to the receiver now. It is shown only once and cannot be retrieved later.</p><p class=\"secret\" id=\"secret\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -422,7 +422,7 @@ func webhookSecretPage(c *call, made *client.NewWebhookEndpoint, text string) te
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "</p><p class=\"dim\">The receiver verifies deliveries with it, as Standard Webhooks says.</p><p><a class=\"button\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "</p><p class=\"dim\">The receiver uses it to verify deliveries (Standard Webhooks).</p><p><a class=\"button\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -606,14 +606,14 @@ func webhookPage(c *call, v *webhookView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "</dd></div><div><dt>Is told</dt><dd>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "</dd></div><div><dt>Events</dt><dd>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var29 string
 			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(joined(v.Types))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhooks.templ`, Line: 124, Col: 45}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhooks.templ`, Line: 124, Col: 44}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var29))
 			if templ_7745c5c3_Err != nil {
@@ -649,7 +649,7 @@ func webhookPage(c *call, v *webhookView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = webhookButton(c, v, "test", "Call it once", "quiet").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = webhookButton(c, v, "test", "Send a test", "quiet").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -698,7 +698,7 @@ func webhookPage(c *call, v *webhookView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "\"> <label class=\"check\"><input type=\"checkbox\" name=\"overlap\" value=\"yes\" checked> The secret so far works for 24 hours more</label><p><button>Make a new secret</button></p></form></details> <details class=\"inline\"><summary class=\"button quiet\">Delete</summary><p class=\"dim\">What is pending is skipped. Deliveries so far cannot be seen any more.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "\"> <label class=\"check\"><input type=\"checkbox\" name=\"overlap\" value=\"yes\" checked> The old secret works for another 24 hours</label><p><button>Create a new secret</button></p></form></details> <details class=\"inline\"><summary class=\"button quiet\">Delete</summary><p class=\"dim\">Pending deliveries are skipped, and the list of deliveries is deleted.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -846,7 +846,7 @@ func webhookPage(c *call, v *webhookView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "\"></label> <button>Deliver them again</button> <span class=\"dim\">UTC. At most 10,000 events at once; each keeps its <code>webhook-id</code>, so the receiver knows what it has.</span></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "\"></label> <button>Deliver again</button> <span class=\"dim\">UTC. At most 10,000 events at once; each keeps its <code>webhook-id</code>, so the receiver recognises repeated ones.</span></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1160,7 +1160,7 @@ func deliveries(v *webhookView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if len(v.deliveries.value.Items) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 95, "<div class=\"empty\"><p>There are no deliveries of this kind.</p><p>Call the receiver once to see whether it answers, or deliver events of a time again.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 95, "<div class=\"empty\"><p>There are no deliveries of this kind.</p><p>Send a test to see whether the receiver answers, or deliver earlier events again.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1177,7 +1177,7 @@ func deliveries(v *webhookView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "<thead><tr><th scope=\"col\">Queued (UTC)</th><th scope=\"col\">Status</th><th scope=\"col\">Event</th><th scope=\"col\">Tenant</th><th scope=\"col\" class=\"n\">Attempts</th><th scope=\"col\">Newest answer</th><th scope=\"col\" class=\"n\">Latency</th><th scope=\"col\">Next attempt (UTC)</th></tr></thead> <tbody>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "<thead><tr><th scope=\"col\">Queued (UTC)</th><th scope=\"col\">Status</th><th scope=\"col\">Event</th><th scope=\"col\">Tenant</th><th scope=\"col\" class=\"n\">Attempts</th><th scope=\"col\">Last answer</th><th scope=\"col\" class=\"n\">Latency</th><th scope=\"col\">Next attempt (UTC)</th></tr></thead> <tbody>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

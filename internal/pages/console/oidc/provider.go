@@ -84,7 +84,7 @@ func refuse(format string, args ...any) error {
 }
 
 func away(err error) error {
-	return &Error{Status: http.StatusServiceUnavailable, Detail: "The identity provider does not answer as it should. Try again in a moment, or sign in with a key.", cause: err}
+	return &Error{Status: http.StatusServiceUnavailable, Detail: "The identity provider gave a wrong answer. Try again in a moment, or sign in with a key.", cause: err}
 }
 
 // New returns a provider. It sends no request to the identity provider.
@@ -134,7 +134,7 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	}
 	if err != nil {
 		p.failed, p.failedAt = err, p.now()
-		p.cfg.Log.Warn("the identity provider does not answer as it should", "issuer", p.cfg.Issuer, "error", err)
+		p.cfg.Log.Warn("the identity provider gave a wrong answer", "issuer", p.cfg.Issuer, "error", err)
 		return nil, away(err)
 	}
 	if u, err := url.Parse(more.Logout); err != nil || u.Scheme != "https" && u.Scheme != "http" {
@@ -176,7 +176,7 @@ func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string
 	defer cancel()
 	token, err := p.settings(d, callback).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError {
-		return nil, &Error{Status: http.StatusUnauthorized, Detail: "The identity provider did not take the code of this sign-in. Begin again.", cause: err}
+		return nil, &Error{Status: http.StatusUnauthorized, Detail: "The identity provider did not accept the code of this sign-in. Begin again.", cause: err}
 	}
 	if err != nil {
 		return nil, away(err)
@@ -187,7 +187,7 @@ func (p *Provider) Finish(ctx context.Context, a *Attempt, code, callback string
 		return nil, &Error{Status: http.StatusUnauthorized, Detail: "The identity provider's token is not valid here. Begin again.", cause: err}
 	}
 	if checked.Nonce != a.Nonce {
-		return nil, &Error{Status: http.StatusUnauthorized, Detail: "The identity provider's token is of another sign-in. Begin again."}
+		return nil, &Error{Status: http.StatusUnauthorized, Detail: "The identity provider's token belongs to another sign-in. Begin again."}
 	}
 	claims := map[string]any{}
 	if err := checked.Claims(&claims); err != nil {

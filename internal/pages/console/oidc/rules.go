@@ -66,7 +66,7 @@ func parseRule(text string) (rule, error) {
 	scopes, ok := access.ParseScopes(strings.Split(names, "+"))
 	switch {
 	case !ok:
-		return wrong("has scopes that are none of " + strings.Join(access.ScopeNames(), ", "))
+		return wrong("has unknown scopes; the scopes are " + strings.Join(access.ScopeNames(), ", "))
 	case !scopes.Has(access.Read):
 		return wrong("gives neither read nor admin, without which nobody can use the console")
 	case bounded && tenant != anyValue && !bound.Name(tenant):
@@ -109,9 +109,9 @@ func (rs *Rules) rights(claims map[string]any) (access.Scope, string, error) {
 	case len(tenants) == 1:
 		return one, tenants[0], nil
 	case len(tenants) > 1:
-		return 0, "", refuse("Your account has rights for %d tenants, and a session reaches one of them or all. Ask whoever runs this service to change the rules.", len(tenants))
+		return 0, "", refuse("Your account has rights for %d tenants, and a session reaches one of them or all. Ask the administrator of this service to change the rules.", len(tenants))
 	default:
-		return 0, "", refuse("Your account is known, but has no rights here. Ask whoever runs this service to give it some.")
+		return 0, "", refuse("Your account is known, but has no rights here. Ask the administrator of this service for rights.")
 	}
 }
 
