@@ -197,10 +197,13 @@ func (c *denialsCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 		if d.Available != nil { // the API returns both, or neither
 			required = amount(d.Required)
 		}
-		out.row(at(d.At), string(d.Code), orDash(d.Rule+d.Meter), orDash(d.Subject), orDash(d.Route), required, optional(d.Available), orDash(d.RequestID))
+		out.row(at(d.At), string(d.Code), orDash(refusedBy(d.Rule, d.Meter)), orDash(d.Subject), orDash(d.Route), required, optional(d.Available), orDash(d.RequestID))
 	}
 	return out.end()
 }
+
+// refusedBy returns the names of the limit and of the meter of a refusal. Either may be missing.
+func refusedBy(rule, meter string) string { return strings.TrimSpace(rule + " " + meter) }
 
 // printSums adds the counts of all minutes that have the same code and the same limit or meter. It prints the sums,
 // the largest sum first.
@@ -212,7 +215,7 @@ func printSums(io *IO, counts []client.DenialCount) error {
 	sums, last := map[key]int64{}, map[key]time.Time{}
 	var order []key
 	for i := range counts {
-		k := key{counts[i].Code, counts[i].Rule + counts[i].Meter}
+		k := key{counts[i].Code, refusedBy(counts[i].Rule, counts[i].Meter)}
 		if sums[k] == 0 {
 			order = append(order, k)
 		}

@@ -66,7 +66,7 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	assert.True(t, strings.Contains(out, month(4)) && strings.Contains(out, "would be archived"), "--dry-run: %s", out)
 	_, err := os.Stat(dir)
 	assert.Error(t, err, "--dry-run has made the directory")
-	assert.Contains(t, must(t, owner, "archive", "--before", month(2), "--to", dir), "The oldest instant that can be asked about is "+month(2)+"-01T00:00:00Z", "archive")
+	assert.Contains(t, must(t, owner, "archive", "--before", month(2), "--to", dir), "The oldest instant for queries is "+month(2)+"-01T00:00:00Z", "archive")
 	lines := string(in.do(t, http.StatusOK, "GET", "/v1/audit?action=journal.archive", "", nil).body)
 	assert.True(t, strings.Count(lines, `"key_id":"command"`) == 1 && strings.Contains(lines, month(4)), "audit log: %s", lines)
 	must(t, owner, "archive", "--before", month(2), "--to", dir) // a second run changes nothing

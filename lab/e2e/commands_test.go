@@ -200,6 +200,17 @@ func TestCommands_Denials_SayWhatWasRefused(t *testing.T) {
 		ended(t, env, 2, "--from|yesterday|how long ago", "denials", "acme", "--from="+wrong)
 	}
 	ended(t, env, 1, "tenant_not_found", "denials", "nobody")
+
+	// The names of a limit and of a meter stay apart.
+	in.do(t, 201, "PUT", "/v1/limits/reports", "", object{"per": []string{"tenant"}, "kind": "fixed_window", "rate": "1/d"})
+	key := 0
+	testenv.Eventually(t, func() bool {
+		key++
+		_, err := in.send(t.Context(), "POST", "/v1/consume", fmt.Sprint("report-", key), debitOf("acme", "api_calls", 1))
+		assert.NoError(t, err)
+		_, stdout, _ := tool(t, env, "denials", "acme")
+		return strings.Count(stdout, "reports api_calls") >= 2
+	}, "the denials name limit and meter")
 }
 
 func TestCommands_Shadow_SaysWhatALimitWouldHaveDenied(t *testing.T) {

@@ -357,7 +357,7 @@ func cataloguePage(c *call, v *catalogueView) templ.Component {
 								return templ_7745c5c3_Err
 							}
 						} else {
-							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "decided anew by each retry")
+							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "each retry decides again")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}

@@ -70,7 +70,7 @@ func (v *statementView) sums() []sum {
 	return []sum{
 		{"Granted", "by the plan, top-ups and promos", s.Granted},
 		{"Amended", "changes of terms within the period", s.Amended},
-		{"Refunded", "given back by refunds", s.Refunded},
+		{"Refunded", "returned by refunds", s.Refunded},
 		{"Adjusted", "corrections by people", s.Adjusted},
 		{"Used", "paid by grants", -s.Used},
 		{"Expired", "not used in time", -s.Expired},
