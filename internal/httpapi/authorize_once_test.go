@@ -255,17 +255,20 @@ func TestAuthorize_ID_RefundedIsChargedAgain(t *testing.T) {
 	t.Parallel()
 	s := newService(t).catalogue()
 	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"20/day"}`)
-	ask := func(id string) *answer {
-		return s.do(s.ask("nginx", "/", forwarded.HeaderMode, forwarded.ModeLimit, headerIdempotencyKey, id)).passes()
+	s.call("PUT", "/v1/tenants/globex", `{"plan":"basic"}`).want(201)
+	ask := func(id, tenant string) *answer {
+		return s.do(s.ask("nginx", "/", forwarded.HeaderMode, forwarded.ModeLimit, forwarded.HeaderTenant, tenant,
+			headerIdempotencyKey, id)).passes()
 	}
-	for id, c := range map[string]struct{ cost, left string }{"refunded": {"0", "19"}, "settled": {"3", "17"}} {
-		charge := ask(id).header.Get(forwarded.HeaderCharge)
+	for id, c := range map[string]struct{ tenant, cost, left string }{
+		"refunded": {"acme", "0", "19"}, "settled": {"globex", "3", "17"},
+	} {
+		charge := ask(id, c.tenant).header.Get(forwarded.HeaderCharge)
 		body := fmt.Sprintf(`{"charge_id":%q,"cost":%s}`, charge, c.cost)
 		done := s.call("POST", "/v1/limits/charge/settle", body).want(200)
 		assert.True(t, decoded[client.ChargeSettleAnswer](done).Settled, id)
 		for range 2 {
-			assert.Equal(t, c.left, ask(id).tokens("r0"), id)
+			assert.Equal(t, c.left, ask(id, c.tenant).tokens("r0"), id)
 		}
-		s.call("POST", "/v1/limits/r0/reset", `{"tenant":"acme"}`).want(200)
 	}
 }
