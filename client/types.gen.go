@@ -578,6 +578,9 @@ type Balance struct {
 	// Overage A number of units, in the meter's smallest unit.
 	Overage Count `json:"overage"`
 
+	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	Overflow OverflowSum `json:"overflow"`
+
 	// Period A period. It includes its start and not its end.
 	Period BalancePeriod `json:"period"`
 
@@ -2954,6 +2957,9 @@ type OverflowRatio struct {
 	Units Amount `json:"units"`
 }
 
+// OverflowSum Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+type OverflowSum = int64
+
 // OverrideAmount Units per period.
 type OverrideAmount = int64
 
@@ -3571,6 +3577,9 @@ type Statement struct {
 	// Overage Use that no grant paid for. It is not part of the sum.
 	Overage int64 `json:"overage"`
 
+	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	Overflow OverflowSum `json:"overflow"`
+
 	// Period A period. It includes its start and not its end.
 	Period BalancePeriod `json:"period"`
 
@@ -3648,6 +3657,9 @@ type StatementSummary struct {
 
 	// Overage A number of units, in the meter's smallest unit.
 	Overage Count `json:"overage"`
+
+	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	Overflow OverflowSum `json:"overflow"`
 
 	// PeriodEnd Null if the period has no end.
 	PeriodEnd *time.Time `json:"period_end"`
@@ -4016,6 +4028,9 @@ type Usage struct {
 
 	// Overage A sum of many entries, in the meter's smallest unit. It can exceed 2^53-1, in contrast to a single amount. 2^63-1 stands for any larger sum.
 	Overage Sum `json:"overage"`
+
+	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	Overflow OverflowSum `json:"overflow"`
 
 	// Refunded Units that were refunded, of used and overage. The net use is used + overage - refunded. 2^63-1 stands for any larger sum.
 	Refunded int64 `json:"refunded"`

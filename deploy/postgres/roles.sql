@@ -72,6 +72,7 @@ BEGIN
             ('grants',            'SELECT, INSERT, UPDATE',         'SELECT'),
             ('holds',             'SELECT, INSERT, UPDATE',         'SELECT'),
             ('hold_lines',        'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('overflows',         'SELECT, INSERT, UPDATE',         'SELECT'),
             ('refunds',           'SELECT, INSERT, UPDATE',         'SELECT'),
             ('gauges',            'SELECT, INSERT, UPDATE',         'SELECT'),
             -- the catalogue

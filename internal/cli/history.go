@@ -57,7 +57,7 @@ func (c *usageCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 	if c.JSON {
 		return each(list.Items, func(raw rawItem) error { return io.line(raw) })
 	}
-	heading := []string{"FROM", "USED", "OVERAGE", "REFUNDED", "OPERATIONS"}
+	heading := []string{"FROM", "USED", "OVERAGE", "OVERFLOW", "REFUNDED", "OPERATIONS"}
 	if c.GroupBy != "" {
 		heading = slices.Insert(heading, 1, strings.ToUpper(c.GroupBy))
 	}
@@ -67,7 +67,7 @@ func (c *usageCmd) Run(ctx context.Context, io *IO, s *client.Client) error {
 		if err := raw.into(&u); err != nil {
 			return err
 		}
-		cells := []string{u.Start.Format("2006-01-02 15:04Z07:00"), amount(u.Used), amount(u.Overage), amount(u.Refunded), amount(u.Operations)}
+		cells := []string{u.Start.Format("2006-01-02 15:04Z07:00"), amount(u.Used), amount(u.Overage), amount(u.Overflow), amount(u.Refunded), amount(u.Operations)}
 		if c.GroupBy != "" {
 			cells = slices.Insert(cells, 1, groupOf(u.Group))
 		}
@@ -143,6 +143,7 @@ func (c *statementCmd) Run(ctx context.Context, io *IO, s *client.Client) error 
 		{"expired", -a.Expired},
 		{"held", -a.Held},
 		{"overage", a.Overage},
+		{"overflow", a.Overflow},
 		{"closing", a.Closing},
 	} {
 		if row.n != 0 || row.name == "opening" || row.name == "closing" {

@@ -65,7 +65,7 @@ func (s *Server) getBalance(rc *request) error {
 func balanceOf(b *ledger.Balance) client.Balance {
 	return client.Balance{
 		Meter: b.Meter, Subject: b.Subject, Plan: b.Plan, PlanVersion: b.PlanVersion, Limit: b.Limit, Opening: b.Opening,
-		Granted: b.Granted, Amended: b.Amended, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held,
+		Granted: b.Granted, Amended: b.Amended, Refunded: b.Refunded, Used: b.Used, Overflow: b.Overflow, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held,
 		Carried: b.Carried, Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq,
 		Period: client.BalancePeriod{Start: answers.TimeOrNull(b.PeriodStart), End: answers.TimeOrNull(b.PeriodEnd)},
 		Grants: answers.Map(b.Grants, answers.Grant), AsOf: b.AsOf.UTC(),

@@ -86,8 +86,8 @@ func (s *Server) listStatements(rc *request) error {
 		Items: answers.Map(page.Items, func(s *history.Statement) client.StatementSummary {
 			return client.StatementSummary{
 				Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion, PeriodStart: s.Start.UTC(), PeriodEnd: answers.TimeOrNull(s.End), Closed: s.Closed,
-				Opening: s.Opening, Granted: s.Granted, Amended: s.Amended, Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted,
-				Closing: s.Closing, Held: s.Held, Overage: s.Overage,
+				Opening: s.Opening, Granted: s.Granted, Amended: s.Amended, Refunded: s.Refunded, Used: s.Used, Overflow: s.Overflow,
+				Expired: s.Expired, Adjusted: s.Adjusted, Closing: s.Closing, Held: s.Held, Overage: s.Overage,
 			}
 		}),
 	})
@@ -139,7 +139,7 @@ func (s *Server) usage(rc *request) error {
 		return err
 	}
 	items := answers.Map(buckets, func(u *history.UsageBucket) client.Usage {
-		item := client.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
+		item := client.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Overflow: u.Overflow, Refunded: u.Refunded, Operations: u.Operations}
 		if d := q.Group.Dimension(); d != "" {
 			item.Group = map[string]string{d: u.Value}
 		} else if q.Group != "" {

@@ -80,7 +80,7 @@ func TestGetStatement_CSV(t *testing.T) {
 	text := strings.Join(rows, "\n")
 	for _, want := range []string{
 		"\ndebit,allowance,10,1\n", "\ndebit,topup,2,1\n",
-		"\nopening,total,0,\ngranted,total,15,\namended,total,0,\nrefunded,total,3,\nused,total,12,\nexpired,total,0,\nadjusted,total,-1,\nclosing,total,5,\nheld,total,2,\noverage,total,0,\n",
+		"\nopening,total,0,\ngranted,total,15,\namended,total,0,\nrefunded,total,3,\nused,total,12,\nexpired,total,0,\nadjusted,total,-1,\nclosing,total,5,\nheld,total,2,\noverage,total,0,\noverflow,total,0,\n",
 	} {
 		assert.Contains(t, text, want, "no %q in\n", want)
 	}

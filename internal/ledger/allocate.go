@@ -186,7 +186,7 @@ func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
 
 // paid returns the payment of the overflow meter. a.overflow must be more than 0.
 func (s *sources) paid(a *allocation) *price.Payment {
-	paid := price.Payment{For: s.own.Meter, Units: a.overflow}.At(s.price)
+	paid := price.Payment{For: s.own.Meter, Units: a.overflow, Period: s.own.Start}.At(s.price)
 	return &paid
 }
 

@@ -142,6 +142,7 @@ type Balance struct {
 	BalanceKey
 	Sums
 
+	Overflow         int64  // units that other meters paid for; part of no sum. The largest int64 stands for any larger number
 	Plan             string // empty: the plan has no such meter
 	PlanVersion      int32
 	Carried          *int64 // see BalanceRow; nil: unknown, because the period is closed
@@ -207,7 +208,8 @@ func (b *Book) Copy(now time.Time) BalanceCopy {
 // View returns the balance as callers see it at now.
 func (b *Book) View(now time.Time) Balance {
 	out := Balance{
-		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Carried: new(b.Carried), Seq: b.Seq,
+		BalanceKey: b.BalanceKey, Sums: b.Sums, Overflow: b.Overflow.In(b.Start),
+		Plan: b.Plan, PlanVersion: b.PlanVersion, Carried: new(b.Carried), Seq: b.Seq,
 		Remaining: b.Remaining(), Limit: b.Limit(), PeriodStart: b.Start, AsOf: period.Later(now, b.UpdatedAt), Grants: []GrantRecord{},
 	}
 	if b.End.Before(period.Forever) {

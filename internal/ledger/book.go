@@ -30,6 +30,7 @@ type Book struct {
 
 	Closed    []PeriodRow // periods that were closed since the balance was read
 	Unwritten []Entry     // entries that advance has made in memory, for reads
+	Overflow  *Overflow   // of the newest stored period, only in reads; nil: none
 	Broken    error       // why the next period cannot be computed; such a book is neither used nor written
 	NearLimit []int       // numbers of open grants, one each time that they rose to GrantsOpenNear or more
 
@@ -46,6 +47,21 @@ type Book struct {
 	wanted  PastUse   // what pastUse lacked
 	readSeq int64     // Seq as it was read
 	unread  []PastUse // use since the balance was read
+}
+
+// Overflow says how many units of a balance other meters have paid for in the period that starts at Period. The largest
+// int64 stands for any larger sum.
+type Overflow struct {
+	Period time.Time
+	Units  int64
+}
+
+// In returns the units if the period starts at the given instant, 0 otherwise.
+func (o *Overflow) In(start time.Time) int64 {
+	if o == nil || !o.Period.Equal(start) {
+		return 0
+	}
+	return o.Units
 }
 
 // NewBook returns the book of a balance as it was read.

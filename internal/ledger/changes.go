@@ -3,6 +3,9 @@ package ledger
 import (
 	"cmp"
 	"slices"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
 // Changes are the rows that a batch has changed, for the store to write.
@@ -16,6 +19,16 @@ type Changes struct {
 	NewHoldLines []*HoldLine
 	HoldLines    []*HoldLine
 	Refunds      []RefundRow // new and changed rows
+	Overflows    []OverflowRow
+}
+
+// OverflowRow says how many more units of a meter another meter has paid for, in the meter's period that starts at Period
+// and in the quarter of an hour that starts at Quarter.
+type OverflowRow struct {
+	Tenant, Meter, PaidBy string
+	Period, Quarter       time.Time
+	Units                 int64
+	Operations            int64 // operations that have no entry of use of the meter itself
 }
 
 // RefundRow is a row of the table refunds: the refunded part of an entry.
@@ -30,7 +43,7 @@ type RefundRow struct {
 // operation on such a book succeeded.
 func (b *Batch) Changes() Changes {
 	b.chainEntries()
-	c := Changes{Entries: b.journal}
+	c := Changes{Entries: b.journal, Overflows: b.overflows()}
 	for _, book := range b.Books {
 		if book.Broken != nil || !book.changed {
 			continue
@@ -74,4 +87,46 @@ func (b *Batch) addTargets(c *Changes) {
 			c.Refunds = append(c.Refunds, RefundRow{k, s.Amount, s.Units})
 		}
 	}
+}
+
+// overflowStep is the time of a row of overflow. In every time zone, hours and days begin at an end of a quarter of an
+// hour, so reports add up whole rows.
+const overflowStep = 15 * time.Minute
+
+// overflows sums the units that the new entries of overflow meters paid for. No two rows differ only in their sums.
+func (b *Batch) overflows() []OverflowRow {
+	var out []OverflowRow
+	for i := range b.journal {
+		e := &b.journal[i]
+		paid := overflowOf(e)
+		if paid == nil || paid.Units == 0 || paid.Period.IsZero() {
+			continue
+		}
+		row := OverflowRow{Tenant: e.Tenant, Meter: paid.For, PaidBy: e.Meter, Period: paid.Period, Quarter: e.CreatedAt.UTC().Truncate(overflowStep)}
+		at := slices.IndexFunc(out, func(o OverflowRow) bool { o.Units, o.Operations = 0, 0; return o == row })
+		if at < 0 {
+			at, out = len(out), append(out, row)
+		}
+		out[at].Units = bound.SaturatingAdd(out[at].Units, paid.Units)
+		if b.firstUse(e, paid.For) {
+			out[at].Operations++
+		}
+	}
+	return out
+}
+
+// firstUse reports whether e is the first entry of its operation about use of a meter: an entry of use of the tenant's
+// balance, or a payment for it.
+func (b *Batch) firstUse(e *Entry, meter string) bool {
+	for _, o := range b.Stored[OperationID{e.Tenant, e.OperationID}] {
+		uses := o.Kind == EntryDebit || o.Kind == EntryCapture || o.Kind == EntryOverage
+		paid := overflowOf(&o)
+		switch {
+		case uses && o.Meter == meter && o.Subject == "":
+			return false
+		case paid != nil && paid.For == meter && paid.Units > 0 && o.Line < e.Line:
+			return false
+		}
+	}
+	return true
 }

@@ -279,7 +279,7 @@ func (h *HoldChange) captureItem(b *Batch, row *HoldRow, i int, units int64, lin
 			paid := price.Payment{For: meter}.At(l.ratio())
 			if cost < 0 {
 				cost = l.ratio().Cost(tenant)
-				paid.Units = tenant // only the first of several lines records the units
+				paid = *b.paysFor(l.ratio(), BalanceKey{row.Tenant, meter, ""}, tenant) // only the first of several lines records the units
 			}
 			cost -= b.captureLine(l, min(cost, l.Open()), &paid)
 		}

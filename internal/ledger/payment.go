@@ -130,7 +130,7 @@ func (h *HoldChange) capturePayment(b *Batch, p *payment, units int64) (*errcode
 	due := max(0, first.ratio().Cost(p.used()+units)-p.taken())
 	take := min(due, max(0, p.open()-keep))
 	deferred := min(due-take, keep)
-	paid := first.pays(units)
+	paid := b.paysFor(first.ratio(), BalanceKey{p.row.Tenant, first.PaysFor, ""}, units)
 	rest := take
 	for _, l := range p.lines {
 		if n := b.captureLine(l, min(rest, l.Open()), paid); n > 0 {
@@ -146,9 +146,12 @@ func (h *HoldChange) capturePayment(b *Batch, p *payment, units int64) (*errcode
 	return nil, nil
 }
 
-// pays returns the payment that an entry of the line records if the entry pays for this number of units of the item.
-func (h *HoldLine) pays(units int64) *price.Payment {
-	paid := price.Payment{For: h.PaysFor, Units: units}.At(h.ratio())
+// paysFor returns the payment for units of the balance `of`.
+func (b *Batch) paysFor(r price.Ratio, of BalanceKey, units int64) *price.Payment {
+	paid := price.Payment{For: of.Meter, Units: units}.At(r)
+	if own := b.Books[of]; own != nil && units > 0 { // nil: the meter was deleted
+		paid.Period = own.Start
+	}
 	return &paid
 }
 
@@ -157,7 +160,8 @@ func (b *Book) takeDeferred(l *HoldLine) Entry {
 	n := l.Deferred
 	l.Deferred = 0
 	b.takeLine(l, n)
-	return captureEntry(l, n, l.pays(0))
+	paid := price.Payment{For: l.PaysFor}.At(l.ratio())
+	return captureEntry(l, n, &paid)
 }
 
 // stateUnits writes an entry with the amount 0 that records the paid units, unless another entry has recorded them.

@@ -126,7 +126,7 @@ func AuditLine(r *auditlog.Recorded) client.AuditLine {
 const sourceTotal = "total"
 
 // AppendStatementCSV appends a statement as CSV (RFC 4180). The lines of the statement come first. The totals follow:
-// the opening balance, its changes, the closing balance, and then the held units and the overage.
+// the opening balance, its changes, the closing balance, and then the held units, the overage and the overflow.
 func AppendStatementCSV(b []byte, s *history.Statement) ([]byte, error) {
 	out := bytes.NewBuffer(b)
 	w := csv.NewWriter(out)
@@ -149,6 +149,7 @@ func AppendStatementCSV(b []byte, s *history.Statement) ([]byte, error) {
 		{"closing", s.Closing},
 		{"held", s.Held},
 		{"overage", s.Overage},
+		{"overflow", s.Overflow},
 	} {
 		rows = append(rows, []string{t.kind, sourceTotal, strconv.FormatInt(t.amount, 10), ""})
 	}
@@ -172,7 +173,7 @@ func Statement(s *history.Statement) client.Statement {
 	return client.Statement{
 		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
 		Period: client.BalancePeriod{Start: TimeOrNull(s.Start), End: TimeOrNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
-		Amended: s.Amended, Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
+		Amended: s.Amended, Refunded: s.Refunded, Used: s.Used, Overflow: s.Overflow, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
 		Closing: s.Closing, AsOf: s.AsOf.UTC(),
 		Lines: Map(s.Lines, func(l *history.StatementLine) client.StatementLine {
 			return client.StatementLine{Kind: client.EntryKind(l.Kind), Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}

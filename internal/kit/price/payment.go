@@ -3,6 +3,7 @@ package price
 import (
 	"fmt"
 	"math/big"
+	"time"
 )
 
 // Payment describes how use of one meter was paid with units of another meter. Ledger entries store it in this form.
@@ -11,6 +12,9 @@ type Payment struct {
 	Units int64  `json:"units"` // number of paid units of For; 0 on further entries of the same payment
 	Price int64  `json:"price"`
 	Per   int64  `json:"per,omitempty"` // the number of units of For that cost Price; 0 means one unit
+	// Period is the start of For's period, in which Units count as overflow. It is zero if Units is 0, and in payments
+	// of versions that did not count.
+	Period time.Time `json:"period,omitzero"`
 }
 
 // At returns p with the price r.

@@ -13,6 +13,7 @@ func Rewind(condition string) []string {
 			WHERE period_start > 'epoch' AND ` + condition,
 		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval,
 			closed_at = closed_at - $2::interval, terms_at = terms_at - $2::interval WHERE ` + condition,
+		`UPDATE overflows SET period_start = period_start - $2::interval WHERE ` + condition,
 		`UPDATE grants SET effective_at = effective_at - $2::interval, created_at = created_at - $2::interval, ` + unlessForever("expires_at") + `
 			WHERE ` + condition,
 		`UPDATE holds SET created_at = created_at - $2::interval WHERE ` + condition,
@@ -58,6 +59,18 @@ var Rewound = []string{
 			|| jsonb_build_object('previous_expires_at', (detail #>> '{answer,previous_expires_at}')::timestamptz - $2::interval)
 			|| CASE WHEN detail #>> '{answer,expires_at}' IS NULL THEN '{}' ELSE jsonb_build_object('expires_at', (detail #>> '{answer,expires_at}')::timestamptz - $2::interval) END)
 		WHERE $1::text IN ('', tenant_id) AND kind = 'extend_grant'`,
+	`UPDATE entries SET detail = CASE WHEN detail ? 'period' THEN detail || jsonb_build_object('period', (detail ->> 'period')::timestamptz - $2::interval)
+			ELSE jsonb_set(detail, '{overflow,period}', to_jsonb((detail #>> '{overflow,period}')::timestamptz - $2::interval)) END
+		WHERE $1::text IN ('', tenant_id) AND (detail ? 'period' OR detail #> '{overflow,period}' IS NOT NULL)`,
+	`DELETE FROM overflows WHERE $1::text IN ('', tenant_id) AND quarter > 'epoch' AND $2::interval IS NOT NULL`,
+	`INSERT INTO overflows (tenant_id, meter, period_start, paid_by, quarter, units, operations)
+		SELECT p.tenant_id, p.pays_for, p.period, p.meter, date_bin('15 minutes', p.created_at, 'epoch'), sum(p.units), count(DISTINCT p.operation_id) FILTER (WHERE NOT EXISTS (
+			SELECT 1 FROM entries o WHERE o.tenant_id = p.tenant_id AND o.operation_id = p.operation_id AND o.month = p.month AND o.meter = p.pays_for
+				AND o.subject = '' AND o.kind IN ('debit', 'capture', 'overage')))
+		FROM (SELECT e.*, coalesce(e.detail -> 'overflow', e.detail) ->> 'for' AS pays_for, (coalesce(e.detail -> 'overflow', e.detail) ->> 'units')::bigint AS units,
+				(coalesce(e.detail -> 'overflow', e.detail) ->> 'period')::timestamptz AS period
+			FROM entries e WHERE $1::text IN ('', e.tenant_id) AND $2::interval IS NOT NULL AND e.kind IN ('debit', 'capture')) AS p
+		WHERE p.period IS NOT NULL GROUP BY 1, 2, 3, 4, 5`,
 	`UPDATE balances SET chain = NULL WHERE $1::text IN ('', tenant_id) AND $2::interval IS NOT NULL`,
 	`UPDATE chain_start SET at = 'infinity' WHERE $1::text IS NOT NULL AND $2::interval IS NOT NULL AND at <> 'infinity'`,
 }

@@ -27,6 +27,7 @@ var tables = []table{
 	{name: "hold_lines", export: "ExportHoldLines", both: true},
 	{name: "holds", export: "ExportHolds", both: true},
 	{name: "grants", export: "ExportGrants", both: true},
+	{name: "overflows", export: "ExportOverflows"},
 	{name: "periods", export: "ExportPeriods"},
 	{name: "sealed_heads", export: "ExportSealedHeads"},
 	{name: "rolls", export: "ExportRolls"},

@@ -33,6 +33,7 @@ type state struct {
 	Totals      []*big.Int            `json:"totals"`  // sums of all periods: see journal.overall
 	Grants      map[string]*grantSums `json:"grants"`  // grants that had not ended
 	Facts       string                `json:"facts"`   // digest of the balance's row; empty: the row was not compared
+	Paid        map[string]newestPaid `json:"paid"`    // by meter; nil: not known, a version wrote it that does not count
 }
 
 // list returns the sums in the order of state.Period.
@@ -68,6 +69,7 @@ func (c *checkpoint) journal() *journal {
 		copied := *g
 		j.grants[id] = &copied
 	}
+	j.resumePaid(c)
 	return j
 }
 
@@ -88,6 +90,7 @@ func stateOf(j *journal, open map[string]bool, facts string) state {
 			out.Grants[id] = g
 		}
 	}
+	out.Paid = j.newestPaid()
 	return out
 }
 

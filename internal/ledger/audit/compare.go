@@ -25,6 +25,7 @@ func (s *stored) compare(k Key, j *journal, r *Report) (clean bool) {
 	b.compareChain(k, j, r)
 	s.comparePeriods(k, j, r)
 	s.compareGrants(k, j, r)
+	s.comparePaid(k, j, r)
 	open := j.periods[b.start.UnixMicro()]
 	s.compareEvents(k, open != nil && open.busy, r)
 	r.totals[k.Meter] = r.totals[k.Meter].plus(j, b)

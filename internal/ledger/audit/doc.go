@@ -24,6 +24,8 @@
 //	A10 What a balance says about changes inside its open period follows from terms and entries: what the allowance is
 //	    worth and short of, which earlier use counts, and since when. The auditor adds up the entries, its caller
 //	    knows the terms: see Changes.
+//	A11 The units of other meters that a balance has paid for, by their periods and by quarters of an hour, equal
+//	    those of its entries' payments.
 //
 // # Checkpoints
 //
@@ -39,6 +41,8 @@
 //	grants   grants that had not ended, by id: issued, scheduled, returned, left, topped, voided,
 //	         given, and the first entry
 //	facts    a digest of the balance's row
+//	paid     by meter: the newest period and quarter of an hour in which the balance paid for units of it, and their
+//	         numbers
 //
 // An archived checkpoint (see Pin) replaces entries that were removed. Later passes begin at the balance's newest
 // archived checkpoint, or at a later checkpoint.

@@ -16,6 +16,7 @@ type journal struct {
 	forgivenSeq        int64
 	periods            map[int64]*periodSums // by start
 	grants             map[string]*grantSums
+	paid               map[paidFor]int64 // nil: not known, because the checkpoint does not have it
 
 	// The period and the grant of the newest entry: most entries have the same period and grant as the entry before.
 	period      *periodSums
@@ -89,7 +90,7 @@ const (
 )
 
 func newJournal() *journal {
-	return &journal{periods: map[int64]*periodSums{}, grants: map[string]*grantSums{}}
+	return &journal{periods: map[int64]*periodSums{}, grants: map[string]*grantSums{}, paid: map[paidFor]int64{}}
 }
 
 func (j *journal) fault(what, want, got string) {
@@ -116,6 +117,7 @@ func (j *journal) add(h *hasher, k Key, e *entry, stored *chain, unchained int64
 	j.last, j.at, j.remaining = e.seq, e.createdAt, e.remaining
 	j.held += m.held * e.amount
 	j.addToPeriod(e, m)
+	j.addPayment(e)
 	if len(e.grant) > 0 {
 		j.addToGrant(e, m)
 	}

@@ -21,6 +21,7 @@ type stored struct {
 	held     map[grantKey]int64
 	holdEnds map[Key]time.Time // earliest end of an open hold line
 	past     map[Key]*PastOverage
+	paid     map[Key]map[paidFor]int64
 }
 
 type grantKey struct {
@@ -129,13 +130,14 @@ func scanBalances(rows pgx.Rows, into map[Key]*balance) error {
 func (a *Auditor) queueStored(b *pgx.Batch, keys []Key) *stored {
 	s := &stored{
 		order: keys, balances: map[Key]*balance{}, periods: map[Key][]period{}, grants: map[Key][]grant{}, held: map[grantKey]int64{},
-		holdEnds: map[Key]time.Time{},
+		holdEnds: map[Key]time.Time{}, paid: map[Key]map[paidFor]int64{},
 	}
 	tenants, meters, subjects := columnsOf(keys)
 	b.Queue(a.sql["VerifyStored"], tenants, meters, subjects).Query(func(rows pgx.Rows) error { return scanBalances(rows, s.balances) })
 	b.Queue(a.sql["VerifyPeriods"], tenants, meters, subjects).Query(s.scanPeriods)
 	b.Queue(a.sql["VerifyGrants"], tenants, meters, subjects).Query(s.scanGrants)
 	b.Queue(a.sql["VerifyHeld"], tenants, meters, subjects).Query(s.scanHeld)
+	b.Queue(a.sql["VerifyOverflows"], tenants, meters, subjects).Query(s.scanPaid)
 	return s
 }
 

@@ -24,7 +24,11 @@ func (r *Reader) BalanceAsOf(ctx context.Context, tenant, meter, subject string,
 		if err != nil {
 			return nil, err
 		}
-		return q.bookAsOf(ctx, b, at)
+		past, err := q.bookAsOf(ctx, b, at)
+		if err != nil {
+			return nil, err
+		}
+		return past, q.overflowAsOf(ctx, past)
 	})
 	return unlessArchived(ctx, r, tenant, "as_of", at, past, err)
 }
@@ -45,6 +49,9 @@ func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at ti
 			past, err := q.bookAsOf(ctx, b, at)
 			switch {
 			case err == nil:
+				if err := q.overflowAsOf(ctx, past); err != nil {
+					return nil, err
+				}
 				out = append(out, *past)
 			case errcode.Of(err) != errcode.NotFound:
 				return nil, err

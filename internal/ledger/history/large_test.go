@@ -138,7 +138,7 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 		s, err := b.report().between(t.Context(), k, span{0, int64(n)}, from, to)
 		b.check(err)
 		first, last := ledger.MonthOf(from).First(), ledger.MonthOf(to).First()
-		return []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, step, zone, from, to, first, last}
+		return []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, step, zone, from, to, first, last, []string{}, []int64{}, []int64{}, to, to}
 	}
 	days -= 2
 	most := now.AddDate(0, 0, -days).Add(-7 * time.Hour) // the range does not begin at midnight

@@ -60,7 +60,11 @@ func (r *Reader) Statements(ctx context.Context, ask StatementQuery) (StatementP
 			last := &page.Items[ask.Limit-1]
 			page.NextCursor = pg.SealCursor(last.Meter, ask.Subject, last.Start.Format(time.RFC3339Nano))
 		}
-		return page, nil
+		pointers := make([]*Statement, len(page.Items))
+		for i := range page.Items {
+			pointers[i] = &page.Items[i]
+		}
+		return page, q.fillOverflow(ctx, pointers...)
 	})
 }
 

@@ -23,7 +23,7 @@ const (
 		WHERE e.tenant_id = $1 AND e.meter = $2 AND e.subject = $3 AND e.seq > $4 AND e.seq <= $5 AND coalesce(e.effective_at, e.created_at) <= $6
 		GROUP BY e.kind, e.source ORDER BY e.kind, e.source`
 	oracleUsage = `SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
-			coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint,
+			coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint, 0::bigint,
 			coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0)::bigint, count(DISTINCT e.operation_id), ''
 		FROM entries e
 		WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.created_at >= $4::timestamptz AND e.created_at < $5::timestamptz

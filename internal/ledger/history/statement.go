@@ -18,6 +18,7 @@ type Statement struct {
 	ledger.BalanceKey
 	ledger.Sums // Overage is not part of the sum
 
+	Overflow    int64 // units that other meters paid for; part of no sum. The largest int64 stands for any larger number
 	Plan        string
 	PlanVersion int32
 	Start, End  time.Time // End zero: no end
@@ -76,10 +77,14 @@ func (r *Reader) StatementLast(ctx context.Context, tenant, meter, subject strin
 func (r *Reader) statementOf(ctx context.Context, tenant, meter, subject string, pick func(*ledger.Book) time.Time) (*Statement, error) {
 	var last time.Time // the last instant of the period
 	s, err := reported(ctx, r, func(ctx context.Context, q *report) (*Statement, error) {
-		return q.statementAt(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, func(b *ledger.Book) time.Time {
+		s, err := q.statementAt(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, func(b *ledger.Book) time.Time {
 			last = pick(b)
 			return last
 		})
+		if err != nil {
+			return nil, err
+		}
+		return s, q.fillOverflow(ctx, s)
 	})
 	if err == nil {
 		if last = s.End.Add(-time.Microsecond); s.End.IsZero() {
@@ -154,7 +159,7 @@ func (q *report) openStatement(ctx context.Context, b *ledger.Book, now, at time
 // openPeriod returns the account of the open period without its lines.
 func openPeriod(b *ledger.Book, now time.Time) *Statement {
 	s := &Statement{
-		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Start: b.Start,
+		BalanceKey: b.BalanceKey, Sums: b.Sums, Overflow: b.Overflow.In(b.Start), Plan: b.Plan, PlanVersion: b.PlanVersion, Start: b.Start,
 		Closing: b.Remaining() + b.Held, AsOf: now,
 	}
 	if b.End.Before(period.Forever) {

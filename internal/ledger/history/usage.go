@@ -63,6 +63,7 @@ type UsageBucket struct {
 	Start      time.Time
 	Used       int64 // units drawn from grants
 	Overage    int64
+	Overflow   int64 // units that other meters paid for
 	Refunded   int64 // refunded units, including refunded overage
 	Operations int64
 	Value      string // value of the group; empty: no group, or no value
@@ -109,16 +110,25 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 		return nil, err
 	}
 	if named {
-		return q.usageNamed(ctx, ask, k, s)
+		paid, err := q.paymentsFor(ctx, k, [2]time.Time{ask.From, ask.To})
+		if err != nil {
+			return nil, err
+		}
+		return q.usageNamed(ctx, ask, k, s, paid)
+	}
+	first, end := wholeQuarters(ask.From, ask.To)
+	paid, err := q.paymentsFor(ctx, k, [2]time.Time{ask.From, first}, [2]time.Time{end, ask.To})
+	if err != nil {
+		return nil, err
 	}
 	rows, err := q.pool.Query(ctx, q.sql["UsageBetween"], k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone,
-		ask.From, ask.To, ledger.MonthOf(ask.From).First(), ledger.MonthOf(ask.To).First())
+		ask.From, ask.To, ledger.MonthOf(ask.From).First(), ledger.MonthOf(ask.To).First(), paid.meters, paid.after, paid.last, first, end)
 	if err != nil {
 		return nil, Failed("sum use", err)
 	}
 	out := []UsageBucket{}
 	var u UsageBucket
-	_, err = pgx.ForEachRow(rows, []any{&u.Start, &u.Used, &u.Overage, &u.Refunded, &u.Operations}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&u.Start, &u.Used, &u.Overage, &u.Overflow, &u.Refunded, &u.Operations}, func() error {
 		u.Start = u.Start.UTC()
 		out = append(out, u)
 		return nil
@@ -130,7 +140,7 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 }
 
 // usageNamed divides the use of s by the requested group, or returns the use by requests with the requested subject.
-func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.BalanceKey, s span) ([]UsageBucket, error) {
+func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.BalanceKey, s span, paid *payments) ([]UsageBucket, error) {
 	args := []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone, q.lastMonth(), UsageGroupsMax + 1}
 	statement := "UsageBySubject"
 	of := ask.Subject // the requested subject; a subject's own balance has no other subjects
@@ -144,10 +154,11 @@ func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.Balan
 	case ask.Subject != "":
 		statement, args = "UsageOfSubject", append(args, ask.Subject)
 	}
+	args = append(args, paid.meters, paid.after, paid.last)
 	rows, _ := q.pool.Query(ctx, q.sql[statement], args...)
 	out := []UsageBucket{}
 	var u UsageBucket
-	_, err := pgx.ForEachRow(rows, []any{&u.Start, &u.Value, &u.Used, &u.Overage, &u.Refunded, &u.Operations}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&u.Start, &u.Value, &u.Used, &u.Overage, &u.Overflow, &u.Refunded, &u.Operations}, func() error {
 		u.Start = u.Start.UTC()
 		if ask.Group == "" {
 			u.Value = ""

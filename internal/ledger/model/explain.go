@@ -120,7 +120,7 @@ func (m *Model) hash(seed maphash.Seed, done uint64, operations []string) uint64
 	fmt.Fprint(&h, done, m.reserves)
 	for _, k := range m.Keys() {
 		b := m.balances[k]
-		fmt.Fprint(&h, k, b.opening, b.granted, b.amended, b.refunded, b.used, b.expired, b.adjusted, b.overage, b.start.UnixMicro(), b.end.UnixMicro(), b.plan,
+		fmt.Fprint(&h, k, b.opening, b.granted, b.amended, b.refunded, b.used, b.expired, b.adjusted, b.overage, b.overflow, b.start.UnixMicro(), b.end.UnixMicro(), b.plan,
 			b.owed, b.paid, b.paidByRollover, b.carried, b.carriedFrom.UnixMicro(), b.agreed.UnixMicro(), b.allowances, b.uses, b.excess)
 		grants := slices.Clone(b.grants)
 		slices.SortFunc(grants, func(a, b grant) int { return strings.Compare(a.id, b.id) })

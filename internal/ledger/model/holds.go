@@ -198,6 +198,7 @@ func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
 			default:
 				if cost < 0 {
 					cost = tenant * -r.price
+					m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter}).overflow += tenant
 				}
 				n = max(0, min(cost, r.left))
 				cost -= n

@@ -27,7 +27,19 @@ type Memory struct {
 	refunds  map[ledger.EntryKey]ledger.RefundSum // refunded so far
 	entries  map[ledger.OperationID][]ledger.Entry
 	periods  map[ledger.BalanceKey][]ledger.PeriodRow // closed periods, oldest first
+	paid     map[paidPeriod]int64                     // units that other meters paid for
 	stored   func(*ledger.Changes)                    // called with all that is stored; may be nil
+}
+
+// paidPeriod names a period of a balance.
+type paidPeriod struct {
+	balance ledger.BalanceKey
+	start   int64
+}
+
+// overflowOf returns the units that other meters paid for in the period that starts at an instant.
+func (s *Memory) overflowOf(k ledger.BalanceKey, start time.Time) int64 {
+	return s.paid[paidPeriod{k, start.UnixMicro()}]
 }
 
 func newMemory() *Memory {
@@ -40,6 +52,7 @@ func newMemory() *Memory {
 		refunds:  map[ledger.EntryKey]ledger.RefundSum{},
 		entries:  map[ledger.OperationID][]ledger.Entry{},
 		periods:  map[ledger.BalanceKey][]ledger.PeriodRow{},
+		paid:     map[paidPeriod]int64{},
 	}
 }
 
@@ -184,6 +197,7 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 			row = ledger.BalanceRow{BalanceKey: k}
 		}
 		book := ledger.NewBook(row)
+		book.Overflow = &ledger.Overflow{Period: row.Start, Units: s.overflowOf(k, row.Start)}
 		b.Books[k] = book
 		if book.Plan != "" {
 			book.Terms = ledger.AllowanceOf(k, s.Plans, book.Plan, book.PlanVersion)

@@ -31,6 +31,7 @@ type balance struct {
 
 	opening, granted, amended, refunded, used, expired, adjusted, overage int64
 
+	overflow        int64       // units that other meters paid for
 	owed            int64       // part of overage that earlier periods left
 	paid            int64       // old overage paid by this period
 	paidByRollover  int64       // part of paid that rollovers paid
@@ -162,7 +163,7 @@ func (m *Model) ClosedPeriods(k ledger.BalanceKey) []string { return m.touch(k).
 // Empty reports whether every amount of k has been 0 in every period.
 func (m *Model) Empty(k ledger.BalanceKey) bool {
 	b := m.touch(k)
-	if b.opening|b.granted|b.amended|b.refunded|b.used|b.expired|b.adjusted|b.overage != 0 {
+	if b.opening|b.granted|b.amended|b.refunded|b.used|b.expired|b.adjusted|b.overage|b.overflow != 0 {
 		return false
 	}
 	return !slices.ContainsFunc(b.closed, func(closed string) bool {

@@ -156,6 +156,7 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		draws = append(draws, fmt.Sprintf("%s:%s:%d", meter, g.source, n))
 		part(k, g, n, 1)
 	})
+	b.overflow += over
 	if over > 0 && id != "" && b.terms.per > 1 {
 		m.buyMore(op, id, i, b, over)
 	} else if over > 0 {

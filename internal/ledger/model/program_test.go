@@ -146,7 +146,7 @@ func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]
 		}
 		want, got := p.Model.balances[k].closed[from:], make([]string, len(periods))
 		for i := range periods {
-			got[i] = periodText(&periods[i])
+			got[i] = p.Memory.periodText(&periods[i])
 		}
 		if !slices.Equal(want, got) {
 			p.logBalances()

@@ -322,16 +322,16 @@ func (p *Program) checkOverage(id, answer string) {
 func (b *balance) checkBooks(t *rapid.T, held int64) {
 	opening, first := int64(0), true
 	for _, closed := range b.closed {
-		var n [10]int64
+		var n [11]int64
 		for i, word := range strings.Fields(closed[strings.Index(closed, "opening"):]) {
 			if i%2 == 1 {
 				_, err := fmt.Sscan(word, &n[i/2])
 				require.NoError(t, err, closed)
 			}
 		}
-		require.Equal(t, n[9], n[0]+n[1]+n[2]+n[3]-n[4]-n[5]+n[6], "the sums do not lead to the closing: %s", closed)
+		require.Equal(t, n[10], n[0]+n[1]+n[2]+n[3]-n[4]-n[5]+n[6], "the sums do not lead to the closing: %s", closed)
 		require.True(t, first || n[0] == opening, "the period does not begin with %d: %s", opening, closed)
-		opening, first = n[9], false
+		opening, first = n[10], false
 	}
 	require.True(t, first || b.opening == opening)
 	require.Equal(t, b.remaining()+held, b.opening+b.granted+b.amended+b.refunded-b.used-b.expired+b.adjusted)

@@ -44,6 +44,9 @@ func (s *Memory) store(t *rapid.T, b *ledger.Batch) {
 		k := changes.Periods[i].BalanceKey
 		s.periods[k] = append(s.periods[k], changes.Periods[i])
 	}
+	for _, o := range changes.Overflows {
+		s.paid[paidPeriod{ledger.BalanceKey{Tenant: o.Tenant, Meter: o.Meter}, o.Period.UnixMicro()}] += o.Units
+	}
 	for _, r := range changes.Refunds {
 		s.refunds[r.EntryKey] = ledger.RefundSum{Amount: r.Amount, Units: r.Units}
 	}

@@ -46,8 +46,8 @@ func (s *scenario) balance(w words) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("ok remaining %d held %d overage %d limit %d opening %d granted %d amended %d refunded %d used %d expired %d adjusted %d "+
-		"carried %d start %s end %s plan %s version %d seq %d", b.Remaining(), b.Held, b.Overage, b.Position().Limit, b.Opening, b.Granted, b.Amended, b.Refunded,
-		b.Used, b.Expired, b.Adjusted, b.Carried, formatInstant(b.Start), formatInstant(b.End), cmp.Or(b.Plan, "none"), b.PlanVersion, b.Seq), nil
+		"overflow %d carried %d start %s end %s plan %s version %d seq %d", b.Remaining(), b.Held, b.Overage, b.Position().Limit, b.Opening, b.Granted, b.Amended, b.Refunded,
+		b.Used, b.Expired, b.Adjusted, b.Overflow.In(b.Start), b.Carried, formatInstant(b.Start), formatInstant(b.End), cmp.Or(b.Plan, "none"), b.PlanVersion, b.Seq), nil
 }
 
 // statement TENANT METER START [subject=SUBJECT] shows the statement of the period that began at START, closed or
@@ -98,8 +98,8 @@ func (s *scenario) statement(w words) (string, error) {
 			sum.Used == p.Used && sum.Expired == p.Expired && sum.Adjusted == p.Adjusted && sum.Overage == p.Overage {
 			foots = "yes"
 		}
-		out := fmt.Sprintf("ok foots %s opening %d granted %d amended %d refunded %d used %d expired %d adjusted %d closing %d held %d overage %d end %s plan %s version %d",
-			foots, p.Opening, p.Granted, p.Amended, p.Refunded, p.Used, p.Expired, p.Adjusted, p.Closing, p.Held, p.Overage, formatInstant(p.End), cmp.Or(p.Plan, "none"), p.PlanVersion)
+		out := fmt.Sprintf("ok foots %s opening %d granted %d amended %d refunded %d used %d expired %d adjusted %d closing %d held %d overage %d overflow %d end %s plan %s version %d",
+			foots, p.Opening, p.Granted, p.Amended, p.Refunded, p.Used, p.Expired, p.Adjusted, p.Closing, p.Held, p.Overage, m.overflowOf(b.BalanceKey, p.Start), formatInstant(p.End), cmp.Or(p.Plan, "none"), p.PlanVersion)
 		for _, part := range parts {
 			out += fmt.Sprintf(" %s %d", part, amounts[part])
 		}

@@ -98,6 +98,7 @@ func (m *Model) captureTab(op *operation, c *ledger.HoldChange, item int, r rese
 		return
 	}
 	at := m.tabOf(c.HoldID, item, r.balance, -r.price, r.per)
+	m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: m.holds[c.HoldID].meters[item]}).overflow += units
 	t := &m.holds[c.HoldID].tabs[at]
 	op.groups = append(op.groups, group{item: int64(item), units: units, hold: c.HoldID, tab: at, at: m.Now})
 	t.used += units

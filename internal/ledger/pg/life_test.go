@@ -322,6 +322,9 @@ func (s *life) read(l *Ledger, keys []ledger.BalanceKey) (text string, books []*
 		asRead := *b
 		books = append(books, &asRead)
 		b.Start = b.Start.Add(s.ahead)
+		if o := b.Overflow; o != nil {
+			b.Overflow = &ledger.Overflow{Period: o.Period.Add(s.ahead), Units: o.Units}
+		}
 		if b.End.Before(period.Forever) {
 			b.End = b.End.Add(s.ahead)
 		}

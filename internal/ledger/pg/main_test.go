@@ -43,7 +43,7 @@ func pastStatement(l *pg.Ledger, k ledger.BalanceKey, at time.Time) (*pg.PastSta
 	if err != nil {
 		return nil, err
 	}
-	out := &pg.PastStatement{Sums: s.Sums, Plan: s.Plan, Start: s.Start, End: s.End, Closed: s.Closed, Closing: s.Closing}
+	out := &pg.PastStatement{Sums: s.Sums, Overflow: s.Overflow, Plan: s.Plan, Start: s.Start, End: s.End, Closed: s.Closed, Closing: s.Closing}
 	for _, line := range s.Lines {
 		if line.Kind == history.Amend {
 			out.Lines.Amended += line.Amount

@@ -21,6 +21,7 @@ type plan struct {
 
 	likely []ledger.BalanceKey                  // balances that such calls have needed before
 	more   []ledger.BalanceKey                  // balances that decisions requested
+	shown  bool                                 // a client reads the balances: their overflow is needed
 	keys   []ledger.BalanceKey                  // all balances, sorted, each once
 	demand map[ledger.BalanceKey]int64          // the most units that may be drawn from each balance
 	absent map[ledger.BalanceKey]ledger.Absence // balances that cannot exist

@@ -33,6 +33,7 @@ var Past struct {
 type PastStatement struct {
 	ledger.Sums
 
+	Overflow   int64
 	Plan       string
 	Start, End time.Time
 	Closed     bool
@@ -201,7 +202,7 @@ func (s *life) compareStatements(k ledger.BalanceKey) error {
 		}
 		if b.Closed {
 			got = append(got, model.PeriodText(strings.TrimPrefix(b.Plan, s.tenant+"-"), b.Start.Add(s.ahead), b.End.Add(s.ahead), [...]int64{
-				b.Opening, b.Granted, b.Amended, b.Refunded, b.Used, b.Expired, b.Adjusted, b.Overage, b.Held, b.Closing,
+				b.Opening, b.Granted, b.Amended, b.Refunded, b.Used, b.Expired, b.Adjusted, b.Overage, b.Overflow, b.Held, b.Closing,
 			}))
 		}
 		next = b

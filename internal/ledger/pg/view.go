@@ -33,7 +33,7 @@ func (l *Ledger) view(ctx context.Context, p *plan, at time.Time) (b *ledger.Bat
 // viewBalances reads balances as view does.
 func (l *Ledger) viewBalances(ctx context.Context, at time.Time, keys ...ledger.BalanceKey) (*ledger.Batch, error) {
 	p := newPlan(nil)
-	p.more = keys
+	p.more, p.shown = keys, true
 	return l.view(ctx, p, at)
 }
 
@@ -46,6 +46,10 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	l.queueSnapshot(out)
 	if len(p.keys) > 0 {
 		out.Queue(l.sql["SelectBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
+	}
+	var overflows map[ledger.BalanceKey]*ledger.Overflow
+	if p.shown && len(p.keys) > 0 {
+		overflows = l.queueOverflows(out, tenants, meters, subjects)
 	}
 	out.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error {
 		var now time.Time
@@ -70,6 +74,9 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 			b.Books[k] = ledger.NewBook(ledger.BalanceRow{BalanceKey: k})
 		}
 	}
+	for k, o := range overflows {
+		b.Books[k].Overflow = o
+	}
 	there := slices.DeleteFunc(slices.Clone(p.keys), func(k ledger.BalanceKey) bool { return b.Books[k] == nil })
 	more.attach(b.Books, there, there, l.learned)
 	if !at.IsZero() && at.Before(b.Now) {
@@ -85,6 +92,23 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 		return nil, uncomputable(err)
 	}
 	return b, nil
+}
+
+// queueOverflows queues the read of what other meters paid for balances in their stored open periods.
+func (l *Ledger) queueOverflows(
+	out *pgx.Batch, tenants, meters, subjects []string,
+) map[ledger.BalanceKey]*ledger.Overflow {
+	found := map[ledger.BalanceKey]*ledger.Overflow{}
+	out.Queue(l.sql["OpenOverflows"], tenants, meters, subjects).Query(func(rows pgx.Rows) error {
+		var k ledger.BalanceKey
+		var o ledger.Overflow
+		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &o.Period, &o.Units}, func() error {
+			found[k] = &ledger.Overflow{Period: fromDB(o.Period), Units: o.Units}
+			return nil
+		})
+		return err
+	})
+	return found
 }
 
 // queueSnapshot begins a transaction that sees one instant. Its statements have generic plans, like the statements of

@@ -39,6 +39,17 @@ func queueChanges(q map[string]string, out *pgx.Batch, c *ledger.Changes, newBal
 	if len(c.Periods) > 0 {
 		queuePeriods(q, out, c.Periods)
 	}
+	if rows := c.Overflows; len(rows) > 0 {
+		out.Queue(q["AddOverflows"],
+			column(rows, func(o *ledger.OverflowRow) string { return o.Tenant }),
+			column(rows, func(o *ledger.OverflowRow) string { return o.Meter }),
+			column(rows, func(o *ledger.OverflowRow) time.Time { return o.Period }),
+			column(rows, func(o *ledger.OverflowRow) string { return o.PaidBy }),
+			column(rows, func(o *ledger.OverflowRow) time.Time { return o.Quarter }),
+			column(rows, func(o *ledger.OverflowRow) int64 { return o.Units }),
+			column(rows, func(o *ledger.OverflowRow) int64 { return o.Operations }),
+		)
+	}
 }
 
 // column collects one field of every element, for unnest.

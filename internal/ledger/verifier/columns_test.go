@@ -23,6 +23,7 @@ var ledgerRows = map[string]string{
 	"balances": own, "periods": oldest, "grants": "grant_id = 'paid'",
 	"entries": "tenant_id = 'acme' AND operation_id = 'd1'", "holds": "hold_id = 'h1'", "hold_lines": "hold_id = 'h2'",
 	"refunds":      "tenant_id = 'buyer'",
+	"overflows":    "tenant_id = 'buyer'",
 	"tenant_terms": "tenant_id = 'acme'", "plans": "plan = 'hourly'", "plan_allowances": "plan = 'hourly'",
 	"gauges": "true", "gauge_entries": "true",
 }
@@ -45,6 +46,8 @@ var corruptions = map[string]corruption{
 	"grants.status":       {row: "grant_id = 'used'", set: "'active'"},
 	"grants.expires_at":   {row: "source = 'allowance' AND status = 'active' AND tenant_id = 'acme'"},
 	"hold_lines.refunded": {row: "hold_id = 'h3'"},
+
+	"overflows.operations": {unseen: "the entries of one balance do not say it"},
 
 	"gauge_entries.actor":        {unseen: noGaugeChain},
 	"gauge_entries.allowed":      {set: "2"},

@@ -325,7 +325,7 @@ func (b *bundle) uncheck() {
 }
 
 // damagedTables are the tables that verifyDamaged restores from copies.
-var damagedTables = []string{"balances", "periods", "grants", "entries", "holds", "hold_lines", "refunds", "tenant_terms", "plans", "plan_allowances", "gauges", "gauge_entries"}
+var damagedTables = []string{"balances", "periods", "grants", "entries", "holds", "hold_lines", "refunds", "overflows", "tenant_terms", "plans", "plan_allowances", "gauges", "gauge_entries"}
 
 // verifyDamaged executes the damage, verifies, and restores the tables that the damage names. It returns the report.
 func (b *bundle) verifyDamaged(d damage) *audit.Report {

@@ -274,7 +274,8 @@ func (v *tenantView) everySubject() []client.Usage {
 	for _, u := range v.users.value.Items {
 		who := u.Group["subject"]
 		sum := sums[who]
-		sum.Used, sum.Operations, sum.Refunded = sum.Used+u.Used, sum.Operations+u.Operations, sum.Refunded+u.Refunded
+		sum.Used, sum.Overflow, sum.Refunded = sum.Used+u.Used, sum.Overflow+u.Overflow, sum.Refunded+u.Refunded
+		sum.Operations += u.Operations
 		sum.Group = map[string]string{"subject": who}
 		sums[who] = sum
 	}

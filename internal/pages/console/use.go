@@ -93,7 +93,8 @@ func (v *tenantView) intervals() []interval {
 	}
 	for _, u := range v.usage.value.Items {
 		if s := at(u.Start); s != nil {
-			s.use.Used, s.use.Overage, s.use.Refunded, s.use.Operations = s.use.Used+u.Used, s.use.Overage+u.Overage, s.use.Refunded+u.Refunded, s.use.Operations+u.Operations
+			s.use.Used, s.use.Overage, s.use.Overflow = s.use.Used+u.Used, s.use.Overage+u.Overage, s.use.Overflow+u.Overflow
+			s.use.Refunded, s.use.Operations = s.use.Refunded+u.Refunded, s.use.Operations+u.Operations
 		}
 	}
 	mark := func(t time.Time, text string) {

@@ -42,6 +42,7 @@ func Tables() []TableIn {
 		{"holds", Distributed},
 		{"hold_lines", Distributed},
 		{"refunds", Distributed},
+		{"overflows", Distributed},
 		{"rollups", Distributed},
 		{"checkpoints", Distributed},
 		{"sealed_heads", Distributed},

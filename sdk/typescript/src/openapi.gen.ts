@@ -2475,6 +2475,7 @@ export interface components {
             carried: number | null;
             refunded: components["schemas"]["Count"];
             used: components["schemas"]["Count"];
+            overflow: components["schemas"]["OverflowSum"];
             expired: components["schemas"]["Count"];
             /**
              * Format: int64
@@ -2498,6 +2499,11 @@ export interface components {
              */
             as_of: string;
         };
+        /**
+         * Format: int64
+         * @description Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+         */
+        OverflowSum: number;
         /**
          * Format: int64
          * @description What changes of the terms inside the period added to its allowance; negative if they took more than they gave.
@@ -2963,6 +2969,7 @@ export interface components {
             amended: components["schemas"]["AmendedSum"];
             refunded: components["schemas"]["Count"];
             used: components["schemas"]["Count"];
+            overflow: components["schemas"]["OverflowSum"];
             expired: components["schemas"]["Count"];
             /**
              * Format: int64
@@ -3017,6 +3024,7 @@ export interface components {
             amended: components["schemas"]["AmendedSum"];
             refunded: components["schemas"]["Count"];
             used: components["schemas"]["Count"];
+            overflow: components["schemas"]["OverflowSum"];
             expired: components["schemas"]["Count"];
             /**
              * Format: int64
@@ -3062,6 +3070,7 @@ export interface components {
              */
             used: number;
             overage: components["schemas"]["Sum"];
+            overflow: components["schemas"]["OverflowSum"];
             /**
              * Format: int64
              * @description Units that were refunded, of used and overage. The net use is used + overage - refunded. 2^63-1 stands for any larger sum.

@@ -59,6 +59,20 @@ WHERE p.period_end <= $1::timestamptz AND p.last_seq <= a.seq
                 AND o.period_end <= $1::timestamptz AND o.last_seq <= a.seq)
 ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
 
+-- name: ExportOverflows
+-- Returns the overflow of the periods that ExportPeriods returns, also of each period in a run of idle periods.
+SELECT o.*
+FROM periods p
+JOIN (SELECT c.tenant_id, c.meter, c.subject, max(c.seq) AS seq FROM checkpoints c WHERE c.archived AND c.created_at < $1::timestamptz
+      GROUP BY c.tenant_id, c.meter, c.subject) AS a
+    ON a.tenant_id = p.tenant_id AND a.meter = p.meter AND a.subject = p.subject
+JOIN overflows o ON o.tenant_id = p.tenant_id AND o.meter = p.meter AND p.subject = '' AND o.period_start >= p.period_start AND o.period_start < p.period_end
+WHERE p.period_end <= $1::timestamptz AND p.last_seq <= a.seq
+  AND EXISTS (SELECT 1 FROM periods n
+              WHERE n.tenant_id = p.tenant_id AND n.meter = p.meter AND n.subject = p.subject AND n.period_start > p.period_start
+                AND n.period_end <= $1::timestamptz AND n.last_seq <= a.seq)
+ORDER BY o.tenant_id, o.meter, o.quarter, o.period_start, o.paid_by;
+
 -- name: ExportGrants
 -- Returns the allowances and rollovers that ended before the border $1, if no unit of such a grant is held and no
 -- kept entry names it. $2 is the first day that is kept. Grants whose ids clients chose are not returned, so that the

@@ -67,6 +67,13 @@ JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.meter = k.meter AND h.subje
     AND h.captured + h.returned < h.amount
 GROUP BY h.tenant_id, h.meter, h.subject, h.grant_id;
 
+-- name: VerifyOverflows
+-- Returns the units that the balances ($1..$3) have paid for, by the meter, its period, and the quarter of an hour. The
+-- row of a whole period has the quarter 'epoch'.
+SELECT o.tenant_id, o.paid_by, o.meter, o.period_start, o.quarter, o.units
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN overflows o ON o.tenant_id = k.tenant_id AND o.paid_by = k.meter AND k.subject = '';
+
 -- name: VerifyPeriods
 -- Returns the closed periods of the balances ($1..$3), oldest first.
 SELECT p.tenant_id, p.meter, p.subject, p.period_start, p.period_end, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted,
@@ -135,8 +142,8 @@ WHERE b.tenant_id IS NULL AND ($1::text = '' OR e.tenant_id = $1::text)
 LIMIT 100;
 
 -- name: VerifyLost
--- Returns at most 100 checkpoints, grants, closed periods and hold lines of balances that have no row. $1: tenant or
--- '' for all.
+-- Returns at most 100 checkpoints, grants, closed periods, hold lines and overflow of balances that have no row. $1:
+-- tenant or '' for all.
 SELECT f.what, f.tenant_id, f.meter, f.subject
 FROM (
     SELECT DISTINCT 'a verified journal' AS what, c.tenant_id, c.meter, c.subject FROM checkpoints c WHERE $1::text = '' OR c.tenant_id = $1::text
@@ -146,6 +153,9 @@ FROM (
     SELECT DISTINCT 'closed periods', p.tenant_id, p.meter, p.subject FROM periods p WHERE $1::text = '' OR p.tenant_id = $1::text
     UNION ALL
     SELECT DISTINCT 'hold lines', h.tenant_id, h.meter, h.subject FROM hold_lines h WHERE $1::text = '' OR h.tenant_id = $1::text
+    UNION ALL
+    SELECT DISTINCT 'overflow', o.tenant_id, m.meter, '' FROM overflows o CROSS JOIN LATERAL (VALUES (o.meter), (o.paid_by)) AS m (meter)
+    WHERE $1::text = '' OR o.tenant_id = $1::text
 ) AS f
 LEFT JOIN balances b ON b.tenant_id = f.tenant_id AND b.meter = f.meter AND b.subject = f.subject
 WHERE b.tenant_id IS NULL

@@ -505,6 +505,18 @@ FROM unnest($1::text[], $2::text[], $3::date[], $4::integer[], $5::bigint[], $6:
      AS n (tenant_id, operation_id, month, line, refunded, units)
 ON CONFLICT (tenant_id, operation_id, month, line) DO UPDATE SET refunded = excluded.refunded, units = excluded.units;
 
+-- name: AddOverflows
+-- Adds units of meters that other meters paid for, and operations, to the sums of their quarters of an hour, and to
+-- those of their periods. The batch has locked the balances of the meters $2.
+INSERT INTO overflows (tenant_id, meter, period_start, paid_by, quarter, units, operations)
+SELECT n.tenant_id, n.meter, n.period_start, n.paid_by, q.quarter, least(sum(n.units), 9223372036854775807)::bigint, sum(n.operations)::bigint
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bigint[])
+     AS n (tenant_id, meter, period_start, paid_by, quarter, units, operations)
+CROSS JOIN LATERAL (VALUES (n.quarter), ('epoch'::timestamptz)) AS q (quarter)
+GROUP BY n.tenant_id, n.meter, n.period_start, n.paid_by, q.quarter
+ON CONFLICT (tenant_id, meter, quarter, period_start, paid_by) DO UPDATE
+SET units = least(overflows.units::numeric + excluded.units, 9223372036854775807)::bigint, operations = overflows.operations + excluded.operations;
+
 -- name: InsertMonths
 -- Notes that the months $1, in order, hold entries. Each instance runs it with its first batch of a month. Another
 -- instance that runs it at the same time waits for that batch's COMMIT.

@@ -13,6 +13,16 @@ JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject
 -- citus: AND b.tenant_id = ANY ($1::text[])
 ;
 
+-- name: OpenOverflows
+-- Returns how many units of the balances $1..$3 other meters have paid for, in the periods that are open by the stored
+-- rows. Balances of subjects have none. 2^63-1 stands for any larger sum.
+SELECT o.tenant_id, o.meter, o.period_start, least(sum(o.units), 9223372036854775807)::bigint
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject AND k.subject = ''
+JOIN overflows o ON o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.period_start = b.period_start AND o.quarter = 'epoch'
+-- citus: AND b.tenant_id = ANY ($1::text[]) AND o.tenant_id = ANY ($1::text[])
+GROUP BY o.tenant_id, o.meter, o.period_start;
+
 -- name: MetersOf
 -- Returns the meters of tenant $1 and subject $2: the meters with a balance and the meters of the plan at the instant
 -- $3. For a subject, only the meters of the plan that have a cap per subject count.

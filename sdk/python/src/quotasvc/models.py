@@ -346,6 +346,7 @@ class Balance(Answer):
     carried: int | None
     refunded: int
     used: int
+    overflow: int
     expired: int
     adjusted: int
     held: int
@@ -440,6 +441,7 @@ class StatementSummary(Answer):
     amended: int
     refunded: int
     used: int
+    overflow: int
     expired: int
     adjusted: int
     closing: int
@@ -478,6 +480,7 @@ class Statement(Answer):
     amended: int
     refunded: int
     used: int
+    overflow: int
     expired: int
     adjusted: int
     closing: int
@@ -493,6 +496,7 @@ class Usage(Answer):
     start: datetime
     used: int
     overage: int
+    overflow: int
     refunded: int
     operations: int
     group: dict[str, str] | None = None
