@@ -30,6 +30,12 @@ RACE_TIMEOUT := 60m
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 
+# Go keeps what it downloads and compiles below HOME. A user of a system service may have none.
+ifeq ($(HOME),)
+export HOME := $(CURDIR)/bin/home
+export GOFLAGS += -modcacherw
+endif
+
 # Runs tests with the servers started once, and says how far it is: go doc ./internal/lab/testenv/suite
 SUITE := go run ./internal/lab/testenv/suite
 
