@@ -260,6 +260,10 @@ image-release: ## release: Build and push the image for amd64 and arm64, with SB
 	docker buildx build --platform linux/amd64,linux/arm64 --sbom=true --provenance=mode=max --push \
 		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) -t $(IMAGE) .
 
+.PHONY: pin-images
+pin-images: ## release: Write the digests of the base images into the files that name them (needs the registries)
+	@scripts/pin-images.sh
+
 .PHONY: servers
 servers: ## use: Install PostgreSQL, Redis and curl if they are missing
 	@scripts/install-servers.sh
