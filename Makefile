@@ -187,6 +187,11 @@ test-upgrade: servers ## develop: Test the upgrade: old schemas with data, and t
 upgrade-snapshot: servers ## release: At a release: store its schema with data; see lab/e2e/testdata/upgrade
 	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./lab/e2e
 
+.PHONY: test-containers
+test-containers: servers ## develop: Run the compose file, the image and tests with containers on an engine (DOCKER_HOST); CONTAINERS=pull uses the images of a registry
+	QUOTASVC_TEST_CONTAINERS=$(or $(CONTAINERS),1) scripts/container-engine.sh \
+		go test -v -count=1 -timeout $(TEST_TIMEOUT) $(ARGS) ./lab/containers
+
 .PHONY: test-sdk sdk-tools test-sdk-python test-sdk-typescript generate-sdk generate-sdk-python generate-sdk-typescript
 test-sdk: test-sdk-python test-sdk-typescript ## develop: Run the tests of the SDKs
 
