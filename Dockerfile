@@ -3,9 +3,9 @@
 #   make image IMAGE=registry.example.com/quotasvc:1.2.3 VERSION=v1.2.3
 #   make image-release IMAGE=...        amd64 and arm64, with SBOM and provenance
 #
-# The base images are named by tag here. A release pins them by digest: it passes what `docker buildx imagetools inspect IMAGE` prints as --build-arg
-# BUILD_IMAGE=golang:1.27-bookworm@sha256:... and BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:... The binary does not depend on
-# either but for the version of Go: make verify-reproducible.
+# `make pin-images` adds to each base image the digest that its registry has now, here and in the compose files. A
+# release is built with digests. The binary depends on the version of Go alone: make verify-reproducible. Other images
+# may take their place: --build-arg BUILD_IMAGE=... and BASE_IMAGE=...
 ARG BUILD_IMAGE=golang:1.27-bookworm
 ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 

@@ -30,6 +30,12 @@ RACE_TIMEOUT := 60m
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 
+# Go keeps what it downloads and compiles below HOME. A user of a system service may have none.
+ifeq ($(HOME),)
+export HOME := $(CURDIR)/bin/home
+export GOFLAGS += -modcacherw
+endif
+
 # Runs tests with the servers started once, and says how far it is: go doc ./internal/lab/testenv/suite
 SUITE := go run ./internal/lab/testenv/suite
 
@@ -181,6 +187,11 @@ test-upgrade: servers ## develop: Test the upgrade: old schemas with data, and t
 upgrade-snapshot: servers ## release: At a release: store its schema with data; see lab/e2e/testdata/upgrade
 	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./lab/e2e
 
+.PHONY: test-containers
+test-containers: servers ## develop: Run the compose file, the image and tests with containers on an engine (DOCKER_HOST); CONTAINERS=pull uses the images of a registry
+	QUOTASVC_TEST_CONTAINERS=$(or $(CONTAINERS),1) scripts/container-engine.sh \
+		go test -v -count=1 -timeout $(TEST_TIMEOUT) $(ARGS) ./lab/containers
+
 .PHONY: test-sdk sdk-tools test-sdk-python test-sdk-typescript generate-sdk generate-sdk-python generate-sdk-typescript
 test-sdk: test-sdk-python test-sdk-typescript ## develop: Run the tests of the SDKs
 
@@ -253,6 +264,10 @@ image: ## release: Build the image for this machine's kind of processor (IMAGE, 
 image-release: ## release: Build and push the image for amd64 and arm64, with SBOM and provenance (IMAGE, VERSION, COMMIT)
 	docker buildx build --platform linux/amd64,linux/arm64 --sbom=true --provenance=mode=max --push \
 		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) -t $(IMAGE) .
+
+.PHONY: pin-images
+pin-images: ## release: Write the digests of the base images into the files that name them (needs the registries)
+	@scripts/pin-images.sh
 
 .PHONY: servers
 servers: ## use: Install PostgreSQL, Redis and curl if they are missing

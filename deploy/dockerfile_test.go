@@ -113,7 +113,7 @@ func TestDockerfile_GoVersion_SameAsModule(t *testing.T) {
 }
 
 // The image can be built for each kind of processor. The same source gives the same bytes, and labels name the
-// source. This test checks only the text of the Dockerfile, because the test machine has no container engine.
+// source. This test checks only the text of the Dockerfile: `make test-containers` builds for one kind of processor.
 func TestDockerfile_Build_AnyProcessorReproducibleLabelled(t *testing.T) {
 	t.Parallel()
 	d := readDockerfile(t)

@@ -99,7 +99,7 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 	if err != nil {
 		return nil, err
 	}
-	if err := pgpool.CheckSessions(ctx, databaseURL); err != nil {
+	if err := pgpool.CheckServer(ctx, databaseURL); err != nil {
 		return nil, err
 	}
 	target, err := databaseTarget(ctx, databaseURL)

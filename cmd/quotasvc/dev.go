@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/template"
 	"time"
 
@@ -190,5 +191,22 @@ func printDevText(out io.Writer, a addresses, key, database string, there bool) 
 	_, _ = rand.Read(run) // as above
 	return text.Execute(out, map[string]any{
 		"API": a.api, "Console": a.console, "Ops": a.ops, "Key": key, "Database": database, "Run": hex.EncodeToString(run), "Demo": there,
+		"Proxy": curlProxy(os.Getenv),
 	})
+}
+
+// curlProxy returns the name of the variable by which curl would send calls of 127.0.0.1 to a proxy, or nothing. Unlike
+// Go, curl makes no exception for this host.
+func curlProxy(getenv func(string) string) string {
+	for _, exempt := range []string{getenv("no_proxy"), getenv("NO_PROXY")} {
+		if strings.Contains(exempt, "127.0.0.1") || strings.TrimSpace(exempt) == "*" {
+			return ""
+		}
+	}
+	for _, name := range []string{"http_proxy", "all_proxy", "ALL_PROXY"} {
+		if getenv(name) != "" {
+			return name
+		}
+	}
+	return ""
 }

@@ -29,7 +29,10 @@ func (c *healthCmd) Run(ctx context.Context, _ *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("health: %w", err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	// The service is on this host, so no proxy of the environment stands between.
+	client := &http.Client{Transport: &http.Transport{Proxy: nil}}
+	defer client.CloseIdleConnections()
+	response, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("health: %w", err)
 	}

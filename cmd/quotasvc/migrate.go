@@ -247,7 +247,7 @@ func checkSchema(ctx context.Context, databaseURL string) error {
 func withMigrations(ctx context.Context, databaseURL string, do func(context.Context, *goose.Provider) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
-	if err := pgpool.CheckSessions(ctx, databaseURL); err != nil { // the migration lock belongs to a session
+	if err := pgpool.CheckServer(ctx, databaseURL); err != nil { // the migration lock belongs to a session
 		return err
 	}
 	db, err := sql.Open("pgx", databaseURL)

@@ -249,7 +249,7 @@ func checkReportSessions(ctx context.Context, url string) error {
 	if url == "" {
 		return nil
 	}
-	if err := pgpool.CheckSessions(ctx, url); errors.Is(err, pgpool.ErrSessionsShared) {
+	if err := pgpool.CheckServer(ctx, url); errors.Is(err, pgpool.ErrSessionsShared) {
 		return fmt.Errorf("%s: %w", settingName("report-database-url"), err)
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/store/pgpool"
 )
 
 // install creates a fake PostgreSQL that can only print its version.
@@ -56,6 +58,7 @@ func TestSearch_LinkInPath_FindsInstallation(t *testing.T) {
 
 func TestSearch_UnusableInstallation_NamedInError(t *testing.T) {
 	t.Parallel()
+	require.Equal(t, pgpool.OldestMajor, MinPostgresMajor, "the service refuses another version than `make run`")
 	old := install(t, filepath.Join(t.TempDir(), "old"), "12.1")
 	garbled := install(t, filepath.Join(t.TempDir(), "garbled"), "of unknown age")
 	clientOnly := install(t, filepath.Join(t.TempDir(), "client"), "17.1")

@@ -62,7 +62,7 @@ type CitusServer struct {
 // CitusPrivate prints how to install Citus and skips the test; under `make test-citus` the test fails.
 func CitusPrivate(t testing.TB) *CitusServer {
 	t.Helper()
-	shared.requireMain(t)
+	shared.requireBinaries(t)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	c, stop, err := shared.source.localCitus(ctx, workers)

@@ -14,6 +14,14 @@ import (
 // scripts/install-test-tools.sh installs these programs.
 const withoutVariable = "QUOTASVC_TEST_WITHOUT"
 
+// servers is the name for the local binaries of PostgreSQL and Redis in withoutVariable.
+const servers = "servers"
+
+// without reports whether the programs that may be missing include this one.
+func without(program string) bool {
+	return slices.Contains(strings.Split(os.Getenv(withoutVariable), ","), program)
+}
+
 // libfaketime is the library that gives a process a clock of its own.
 const libfaketime = "libfaketime.so.1"
 
@@ -30,7 +38,7 @@ func PostgresWithClock(t testing.TB) *PostgresClock {
 	t.Helper()
 	library, err := findFaketime()
 	if err != nil {
-		if slices.Contains(strings.Split(os.Getenv(withoutVariable), ","), "libfaketime") {
+		if without("libfaketime") {
 			t.Skip(err)
 		}
 		t.Fatal("testenv: ", err)

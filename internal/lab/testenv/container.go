@@ -55,7 +55,7 @@ func (dockerContainers) redis(ctx context.Context) (backend, error) {
 	address := func(host, port string) string { return "redis://" + host + ":" + port + "/0" }
 	return runContainer(ctx, redisImage, port, address,
 		testcontainers.WithCmd("redis-server", "--save", "", "--databases", strconv.Itoa(redisDatabases)),
-		testcontainers.WithWaitStrategyAndDeadline(readyTimeout, wait.ForListeningPort(port)),
+		testcontainers.WithWaitStrategyAndDeadline(readyTimeout, wait.ForLog("Ready to accept connections")),
 	)
 }
 

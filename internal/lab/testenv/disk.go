@@ -42,7 +42,7 @@ func PostgresOnSmallDisk(t testing.TB) (*PostgresServer, *SmallDisk) {
 	t.Cleanup(func() {
 		check(t, "unmount the disk", exec.CommandContext(context.Background(), "umount", dir).Run())
 	})
-	shared.requireMain(t)
+	shared.requireBinaries(t)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	p, err := localstack.StartPostgres(ctx, localstack.PostgresConfig{

@@ -11,7 +11,8 @@
 //  3. Containers, through Docker: postgres:17 and redis:7.
 //
 // If there is no server, the test fails and names the packages to install. No test is skipped. A private server,
-// which a test may kill or freeze, is always started from local binaries.
+// which a test may kill or freeze, is always started from local binaries. With QUOTASVC_TEST_WITHOUT=servers local
+// binaries are not looked for, and tests with private servers are skipped.
 //
 // # Roles
 //

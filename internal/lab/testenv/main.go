@@ -118,6 +118,15 @@ func (e *env) requireMain(t testing.TB) {
 	require.True(t, e.running, "testenv: this package needs `func TestMain(m *testing.M) { testenv.Main(m) }`")
 }
 
+// requireBinaries is requireMain for a test with a private server. Without local binaries it skips the test.
+func (e *env) requireBinaries(t testing.TB) {
+	t.Helper()
+	e.requireMain(t)
+	if without(servers) {
+		t.Skipf("a private server needs local binaries, and %s names %s", withoutVariable, servers)
+	}
+}
+
 // lazy is a value that the first call of get creates. Later calls return the same value or error.
 type lazy[T any] struct{ get func() (T, error) }
 

@@ -98,7 +98,7 @@ func startPostgres(t testing.TB, environment ...string) *PostgresServer {
 
 func startPostgresOf(t testing.TB, environment ...string) (*localstack.Postgres, *PostgresServer) {
 	t.Helper()
-	shared.requireMain(t)
+	shared.requireBinaries(t)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	p, stop, err := shared.source.localPostgres(ctx, maxConnections, environment...)
@@ -122,7 +122,7 @@ type RedisServer struct {
 // RedisPrivate starts a Redis for this test from local binaries and stops it when the test ends.
 func RedisPrivate(t testing.TB) *RedisServer {
 	t.Helper()
-	shared.requireMain(t)
+	shared.requireBinaries(t)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	r, stop, err := shared.source.localRedis(ctx)

@@ -43,7 +43,7 @@ type group struct {
 
 func newGroup(t testing.TB) *group {
 	t.Helper()
-	shared.requireMain(t)
+	shared.requireBinaries(t)
 	return &group{t: t, dir: t.TempDir(), password: rand.Text()}
 }
 

@@ -66,6 +66,9 @@ type source struct {
 
 func systemSource() source {
 	s := source{getenv: os.Getenv, search: localstack.SystemSearch(), docker: dockerContainers{}}
+	if without(servers) {
+		s.search = localstack.Search{} // finds nothing
+	}
 	// Without a home directory there is no cache, and every run calls initdb.
 	if dir, err := os.UserCacheDir(); err == nil {
 		s.cache = filepath.Join(dir, "quotasvc", "test-cluster")

@@ -58,6 +58,7 @@ func TestSource_URLInEnvironment_First(t *testing.T) {
 
 func TestSource_LocalBinaries_Second(t *testing.T) {
 	t.Parallel()
+	shared.requireBinaries(t)
 	s := systemSource()
 	s.getenv, s.docker = noEnv, fakeContainers{}
 	p, r := choose(t, s)

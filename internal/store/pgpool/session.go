@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,22 +14,25 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// OldestMajor is the oldest major version of PostgreSQL that the schema and the writer support.
+const OldestMajor = 14
+
 const (
 	// settingsTimeout bounds the statement that applies the settings of a new connection. A pooler without a free
 	// server connection accepts a client, but the client's first statement waits.
 	settingsTimeout = 2 * time.Second
 
-	// sessionTimeout bounds CheckSessions.
+	// sessionTimeout bounds CheckServer.
 	sessionTimeout = 5 * time.Second
 
-	// sessionTries is the number of times that CheckSessions compares two connections. A pooler in transaction mode
+	// sessionTries is the number of times that CheckServer compares two connections. A pooler in transaction mode
 	// usually gives the same server connection to clients that alternate. If the pooler has many idle server
-	// connections, CheckSessions may need several tries to see this.
+	// connections, CheckServer may need several tries to see this.
 	sessionTries = 5
 )
 
 // Set applies settings to every new connection of cfg. It uses statements, because PgBouncer refuses connections that
-// pass settings as parameters. Settings belong to a session, so a pooler must be in session mode; see CheckSessions.
+// pass settings as parameters. Settings belong to a session, so a pooler must be in session mode; see CheckServer.
 func Set(cfg *pgx.ConnConfig, settings map[string]string) {
 	var statements strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -42,15 +46,16 @@ func Set(cfg *pgx.ConnConfig, settings map[string]string) {
 	}
 }
 
-// ErrSessionsShared is the error of CheckSessions if a pooler gives one session of PostgreSQL to several connections.
+// ErrSessionsShared is the error of CheckServer if a pooler gives one session of PostgreSQL to several connections.
 var ErrSessionsShared = errors.New("PostgreSQL is reached through a pooler in transaction or statement mode (pool_mode). The service needs sessions of its " +
 	"own: for settings such as lock_timeout, for prepared statements, for advisory locks and for LISTEN. Set pool_mode = session for this database, or connect to " +
 	"PostgreSQL directly")
 
-// CheckSessions checks that each connection to databaseURL has its own session. It returns ErrSessionsShared if
-// connections share a session, and another error if the check failed. A direct connection needs only one query.
-// Behind a pooler, CheckSessions opens a second connection and compares the sessions of both connections.
-func CheckSessions(ctx context.Context, databaseURL string) error {
+// CheckServer checks that the server at databaseURL is new enough, and that each connection has its own session. It
+// returns ErrSessionsShared if connections share a session, and another error if the check failed. A direct connection
+// needs only one query. Behind a pooler, CheckServer opens a second connection and compares the sessions of both
+// connections.
+func CheckServer(ctx context.Context, databaseURL string) error {
 	cfg, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
 		return fmt.Errorf("database URL: %w", err)
@@ -64,6 +69,9 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 		return err //nolint:wrapcheck // pgx says what it did
 	}
 	defer func() { _ = first.Close(ctx) }()
+	if err := checkVersion(first.PgConn().ParameterStatus("server_version")); err != nil {
+		return err
+	}
 	pid, err := sessionOf(ctx, first)
 	if err != nil || pid == first.PgConn().PID() { // a direct connection; a pooler would report its own process numbers
 		return err
@@ -77,6 +85,16 @@ func CheckSessions(ctx context.Context, databaseURL string) error {
 		if err := compareSessions(ctx, first, second, pid); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkVersion returns an error if a server with this version is older than OldestMajor. A pooler may hide the version.
+func checkVersion(version string) error {
+	number, _, _ := strings.Cut(version, " ")
+	major, _, _ := strings.Cut(number, ".")
+	if n, err := strconv.Atoi(major); err == nil && n < OldestMajor {
+		return fmt.Errorf("PostgreSQL %s is too old: quotasvc needs PostgreSQL %d or newer", number, OldestMajor)
 	}
 	return nil
 }

@@ -33,6 +33,10 @@ const (
 	evictionTimeout = 500 * time.Millisecond
 	evictionTries   = 3
 
+	// oldestMajor is the oldest major version of Redis that the service supports. Before version 5 a script that has
+	// read the clock must not write. From version 6 on, Redis tells which keys have changed.
+	oldestMajor = 6
+
 	// failoverName is the address that go-redis returns for a master whose address it gets from sentinels.
 	failoverName = "FailoverClient"
 )
@@ -43,6 +47,8 @@ type Evicting struct {
 	Policy    string
 	MaxMemory int64 // bytes; 0: unlimited, so nothing is evicted until a limit is set
 	Evicted   int64 // keys, since the start of the server
+
+	version string // of the server
 }
 
 // EvictionError says that masters may delete keys that have not expired.
@@ -57,7 +63,7 @@ func (e *EvictionError) Error() string {
 		"Set maxmemory-policy noeviction (redis-cli CONFIG SET maxmemory-policy noeviction, and in its configuration or parameter group)"
 }
 
-// EvictionWatch finds out whether masters may evict keys. It sends INFO memory and INFO stats to each master, because
+// EvictionWatch finds out whether masters may evict keys, and whether they are too old. It sends INFO to each master, because
 // managed servers forbid CONFIG. A master without a memory limit (maxmemory 0) is reported, too, because a limit can
 // be set at any time.
 type EvictionWatch struct {
@@ -70,7 +76,8 @@ type EvictionWatch struct {
 	found   atomic.Pointer[EvictionError]
 	logged  string // the line of the previous finding
 	at      time.Time
-	unknown int // masters that did not report their policy
+	unknown int    // masters that did not report their policy
+	old     string // the version of a master that is too old
 }
 
 // NewEvictionWatch creates a watch on the masters of s. It sends no query before Look or Start.
@@ -129,6 +136,7 @@ func (w *EvictionWatch) run(ctx context.Context) {
 // the other masters only if one of these masters may evict keys.
 func (w *EvictionWatch) look(ctx context.Context) (complete bool) {
 	masters, unknown, err := w.store.policies(ctx)
+	w.noteOld(masters)
 	evicting := slices.DeleteFunc(masters, func(m Evicting) bool { return m.Policy == noEviction })
 	if err != nil && len(evicting) == 0 {
 		return false
@@ -149,6 +157,17 @@ func (w *EvictionWatch) noteUnknown(n int) {
 		w.log.Warn("redis does not report its maxmemory-policy: make sure that it is noeviction, and let the service's user run INFO", "masters", n)
 	}
 	w.unknown = n
+}
+
+// noteOld logs once if a master is too old.
+func (w *EvictionWatch) noteOld(masters []Evicting) {
+	for _, m := range masters {
+		number, _, _ := strings.Cut(m.version, ".")
+		if major, err := strconv.Atoi(number); err == nil && major < oldestMajor && m.version != w.old {
+			w.log.Warn("redis is older than the versions that quotasvc supports", "node", m.Node, "version", m.version, "oldest", oldestMajor)
+			w.old = m.version
+		}
+	}
 }
 
 // logFound logs a new finding, and repeats it every evictionAgain.
@@ -198,7 +217,7 @@ func (s *Store) policies(ctx context.Context) (masters []Evicting, unknown int, 
 func policyOf(ctx context.Context, master *redis.Client) (Evicting, error) {
 	m := Evicting{Node: master.Options().Addr}
 	pipe := master.Pipeline()
-	memory, stats := pipe.Info(ctx, "memory"), pipe.Info(ctx, "stats")
+	server, memory, stats := pipe.Info(ctx, "server"), pipe.Info(ctx, "memory"), pipe.Info(ctx, "stats")
 	var self *redis.ClientInfoCmd
 	if m.Node == failoverName {
 		m.Node, self = "the sentinels' master", pipe.ClientInfo(ctx)
@@ -213,7 +232,8 @@ func policyOf(ctx context.Context, master *redis.Client) (Evicting, error) {
 	if self != nil && self.Err() == nil && self.Val().LAddr != "" {
 		m.Node = self.Val().LAddr
 	}
-	fields := infoFields(memory.Val() + stats.Val())
+	fields := infoFields(server.Val() + memory.Val() + stats.Val())
+	m.version = fields["redis_version"]
 	m.Policy = fields["maxmemory_policy"]
 	m.MaxMemory, _ = strconv.ParseInt(fields["maxmemory"], 10, 64)
 	m.Evicted, _ = strconv.ParseInt(fields["evicted_keys"], 10, 64)

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -142,4 +143,19 @@ func TestEviction_SentinelFailover_NewMasterIsAsked(t *testing.T) {
 	s.AwaitMaster(s.Replica)
 	testenv.Eventually(t, func() bool { return w.Found() != nil && count(log, "may evict keys") == 1 })
 	assert.ErrorContains(t, w.Found(), s.Replica.Addr)
+}
+
+// TestEviction_OldRedis_OneLineSaysSo: the service works with an old Redis as far as that one knows the commands, so it
+// starts.
+func TestEviction_OldRedis_OneLineSaysSo(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	o := server.Options()
+	o.Addr = testenv.Disguise(t, o.Addr, regexp.MustCompile(`redis_version:\d`), "redis_version:5")
+	w, log := evictionWatchOn(t, patientClient(t, o))
+	for range 2 {
+		assert.NoError(t, w.lookPatiently(t))
+	}
+	assert.Equal(t, 1, count(log, "redis is older than the versions that quotasvc supports"), "%s", log)
+	assert.NotContains(t, strings.TrimSpace(log.String()), "\n")
 }
