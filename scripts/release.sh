@@ -91,7 +91,16 @@ fi
 if has sbom; then
 	for module in client client/quotaecho; do
 		name=quotasvc-go-$(say "$module" | tr / -)_$number.cdx.json
-		(cd "$dir/source/$module" && GOWORK=off bom "$name" mod -type library)
+		(
+			cd "$dir/source/$module"
+			export GOWORK=off
+			bom "$name" mod -type library
+		)
+		# The modules of this release have no version in the source: it is in their tags.
+		sed -E "s,(golang/github\.com/quotasvc/quotasvc/client(/[a-z]+)?)\?,\1@$version?,
+			s,^( *)\"name\": \"github\.com/quotasvc/quotasvc/client(/[a-z]+)?\"\,,&\\
+\1\"version\": \"$version\"\,," "$out/$name" >"$dir/bom"
+		mv "$dir/bom" "$out/$name"
 	done
 fi
 if has npm; then

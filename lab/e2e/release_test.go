@@ -245,7 +245,9 @@ func TestRelease_SameCommit_SameBytes(t *testing.T) {
 // decodedBOM is the part of an SBOM that the test looks at.
 type decodedBOM struct {
 	BOMFormat string
-	Metadata  struct{ Component struct{ Name string } }
+	Metadata  struct {
+		Component struct{ Name, Version string }
+	}
 }
 
 // `make test-release` builds everything: what the binding list of files says is there, for each platform.
@@ -274,6 +276,7 @@ func TestRelease_Whole_HasEveryFile(t *testing.T) {
 			require.NoError(t, json.Unmarshal(text, &list))
 			assert.Equal(t, "CycloneDX", list.BOMFormat, entry.Name())
 			assert.Contains(t, list.Metadata.Component.Name, "quotasvc", entry.Name())
+			assert.Equal(t, releaseNumber, strings.TrimPrefix(list.Metadata.Component.Version, "v"), entry.Name())
 		}
 	}
 	assert.ElementsMatch(t, want, got)
