@@ -87,7 +87,7 @@ test-citus: servers test-tools ## develop: Run the database tests on private Cit
 # lab/e2e: a browser, a pasted page, a benchmark or a drill drives the program with requests whose handlers other tests run. The
 # program of lab/e2e has the detector, too: it is built with it if the tests are.
 RACE_WITHOUT := /(deploy|internal/lab/archtest|internal/lab/clientgen|internal/lab/testenv/suite|lab/bench.*|lab/drill.*)$$
-RACE_SKIP    := ^Test(Console_InChromium|Portal_InChromium|Pages|Scene|Operations|Growth|Drill|BenchPostgres|SDKExamples|Version|Upgrade)_
+RACE_SKIP    := ^Test(Console_InChromium|Portal_InChromium|Pages|Scene|Operations|Growth|Drill|BenchPostgres|SDKExamples|Version|Upgrade|Release|Install)_
 
 .PHONY: test-race
 test-race: servers test-tools ## develop: Run the tests with the race detector, but for those in which it sees nothing (needs a C compiler)
@@ -181,11 +181,12 @@ build-bench: ## measure: Build bin/quotasvc-bench, the benchmark program
 	go build -buildvcs=$(BUILDVCS) -o $(BENCH) ./lab/bench/cmd
 
 .PHONY: test-upgrade upgrade-snapshot
-test-upgrade: servers ## develop: Test the upgrade: old schemas with data, and the version before beside this one (ARGS)
+test-upgrade: servers ## develop: Test the upgrade: old schemas with data, and the newest release beside this version (ARGS)
 	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program go test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestUpgrade' $(ARGS) ./lab/e2e
 
-upgrade-snapshot: servers ## release: At a release: store its schema with data; see lab/e2e/testdata/upgrade
-	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./lab/e2e
+upgrade-snapshot: servers ## release: After a release: name its commit for clones without tags, store its schema with data; see lab/e2e/testdata/upgrade
+	scripts/build-previous.sh --released --commit >lab/e2e/testdata/upgrade/previous.new && mv lab/e2e/testdata/upgrade/previous.new lab/e2e/testdata/upgrade/previous
+	program=$$(scripts/build-previous.sh --released) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./lab/e2e
 
 .PHONY: test-containers
 test-containers: servers ## develop: Run the compose file, the image and tests with containers on an engine (DOCKER_HOST); CONTAINERS=pull uses the images of a registry
@@ -252,6 +253,19 @@ build-release: ## release: Build bin/quotasvc as the image does: the same source
 verify-reproducible: ## release: Build twice, from two directories and without a cache, and compare the bytes
 	@scripts/verify-reproducible.sh '$(VERSION)' '$(COMMIT)'
 
+# The version as it was given, in the command line or the environment: a release takes none from git.
+GIVEN_VERSION = $(if $(filter command environment,$(origin VERSION)),$(VERSION))
+
+.PHONY: release release-version release-tags
+release: ## release: Build a release into dist/: archives, SBOMs, packages, image, checksums (VERSION; PARTS, PLATFORMS: less); docs/releasing.md
+	@CYCLONEDX='$(CYCLONEDX)' PARTS='$(PARTS)' PLATFORMS='$(PLATFORMS)' IMAGE='$(if $(filter command environment,$(origin IMAGE)),$(IMAGE))' scripts/release.sh '$(GIVEN_VERSION)'
+
+release-version: ## release: Write the version of the next release into the files that name it (VERSION)
+	@scripts/release-version.sh '$(GIVEN_VERSION)'
+
+release-tags: ## release: Set the tags of a release for this commit (VERSION)
+	@scripts/release-tags.sh --set '$(GIVEN_VERSION)'
+
 .PHONY: sbom
 sbom: build-release ## release: Write bin/quotasvc.cdx.json: what the program contains (CycloneDX)
 	$(CYCLONEDX) bin -json -licenses -version '$(VERSION)' -output $(BIN).cdx.json $(BIN)
@@ -302,9 +316,15 @@ test-sdk-scenes: servers ## develop: Follow the pages of docs/integrate from not
 	@sdk/python/scripts/test.sh --install
 	QUOTASVC_TEST_SCENES=node,python go test -count=1 -parallel 1 -timeout $(TEST_TIMEOUT) -run '^TestScene' $(ARGS) ./lab/e2e
 
+.PHONY: test-release
+test-release: servers ## release: Build a whole release, twice, and install and use it from its files alone; needs npm and Debian's Python packages
+	@scripts/install-servers.sh npm
+	@sdk/python/scripts/test.sh --install
+	QUOTASVC_TEST_RELEASE=1 QUOTASVC_TEST_SCENES=node,python go test -count=1 -v -timeout 2h -run '^Test(Release|Install|Scene)' $(ARGS) ./lab/e2e
+
 .PHONY: clean
-clean: ## use: Remove binaries and the results of benchmarks and drills; keep the data of `make run`
-	rm -rf bin $(RESULTS) drill-results
+clean: ## use: Remove binaries, a built release and the results of benchmarks and drills; keep the data of `make run`
+	rm -rf bin dist $(RESULTS) drill-results
 
 .PHONY: clean-dev
 clean-dev: ## use: Remove the data of `make run`

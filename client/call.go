@@ -140,7 +140,7 @@ func (a *API) attempt(ctx context.Context, r *call, o *callOptions, target strin
 		return nil, &Error{Code: CodeNoAnswer, Detail: err.Error(), cause: err}
 	}
 	req.Header.Set("Authorization", "Bearer "+a.options.Key)
-	req.Header.Set("User-Agent", "quotasvc-go")
+	req.Header.Set("User-Agent", "quotasvc-go/"+version)
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

@@ -1,14 +1,33 @@
 #!/bin/sh
-# Builds the version before this one and prints the path of the program. It is built once: the user's cache keeps it. Fails if the commit is not in this clone.
+# Builds the newest release before this commit and prints the path of the program. It is built once: the user's cache
+# keeps it.
+#   --commit     prints the release's commit instead
+#   --released   the commit itself counts, too, if it is a release
+# The release is the newest tag of the service among the ancestors. A clone without tags has the file
+# lab/e2e/testdata/upgrade/previous, which names its commit. Fails if this clone has neither.
 set -eu
 cd "$(dirname "$0")/.."
 
-version=$(cat lab/e2e/testdata/upgrade/previous)
+only='' from='HEAD^'
+for argument in "$@"; do
+	case $argument in
+	--commit) only=1 ;;
+	--released) from=HEAD ;;
+	esac
+done
+version=$(git describe --tags --abbrev=0 --match 'v[0-9]*' --exclude '*-*' "$from" 2>/dev/null) ||
+	version=$(cat lab/e2e/testdata/upgrade/previous)
 if ! commit=$(git rev-parse --verify --quiet "$version^{commit}"); then
-	printf '%s\n' "The version before this one, $version, is not in this clone: run git fetch --unshallow --tags." >&2
+	echo "The release before this commit, $version, is not in this clone: run git fetch --unshallow --tags." >&2
 	exit 1
 fi
-program=${XDG_CACHE_HOME:-$HOME/.cache}/quotasvc/previous/$commit
+if [ -n "$only" ]; then
+	printf '%s\n' "$commit"
+	exit
+fi
+cache=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/quotasvc
+mkdir -p "$cache" 2>/dev/null && [ -w "$cache" ] || cache=$PWD/bin # no home folder, or one that is read-only
+program=$cache/previous/$commit
 if [ ! -x "$program" ]; then
 	source=$(mktemp -d)
 	trap 'rm -rf "$source"' EXIT

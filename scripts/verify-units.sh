@@ -1,7 +1,8 @@
 #!/bin/sh
-# Lets systemd read its units: names of settings, values, calendars. A program that is not installed here is not an error of the unit.
+# Lets systemd read its units, those of deploy/systemd or of the directory that is given: names of settings, values,
+# calendars. A program that is not installed here is not an error of the unit.
 set -eu
-cd "$(dirname "$0")/../deploy/systemd"
+cd "${1:-$(dirname "$0")/../deploy/systemd}"
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

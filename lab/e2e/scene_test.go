@@ -3,11 +3,9 @@ package e2e
 import (
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,8 +26,8 @@ import (
 // packages; `make test` does not.
 const envScenes = "QUOTASVC_TEST_SCENES"
 
-// scene is the environment of a newcomer who follows a page of docs/integrate. It has a directory with a clone named
-// quotasvc, in which `make run` serves, and a terminal.
+// scene is the environment of a newcomer who follows a page of docs/integrate. It has what a release consists of and no
+// clone: a directory named quotasvc, in which the program serves, and a terminal beside it.
 type scene struct {
 	t    *testing.T
 	dev  *instance
@@ -37,41 +35,33 @@ type scene struct {
 	here *strings.Replacer
 }
 
-// enter returns a scene for a page. Its clone contains the given files and directories of the repository.
-func enter(t *testing.T, page string, clone ...string) *scene {
+// enter returns a scene for a page.
+func enter(t *testing.T, page string) *scene {
 	t.Helper()
-	if page != "go" && !slices.Contains(strings.Split(os.Getenv(envScenes), ","), page) {
+	if page != "go" && !hasScene(page) {
 		t.Skipf("make test-sdk runs it: it sets %s=node,python", envScenes)
 	}
-	dir := t.TempDir()
-	for _, name := range clone {
-		copyTree(t, filepath.Join("../..", name), filepath.Join(dir, "quotasvc", name))
-	}
-	data, bin := filepath.Join(dir, "quotasvc", ".quotasvc"), filepath.Join(dir, "quotasvc", "bin")
-	for _, made := range []string{data, bin} {
-		if err := os.MkdirAll(made, 0o755); err != nil { //nolint:gosec // PostgreSQL's user must enter it
-			t.Fatal(err)
-		}
+	r, dir := theRelease(t), t.TempDir()
+	data := filepath.Join(dir, "quotasvc", ".quotasvc")
+	if err := os.MkdirAll(data, 0o755); err != nil { //nolint:gosec // PostgreSQL's user must enter it
+		t.Fatal(err)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(data, keyFile), []byte(testKey), 0o600))
-	require.NoError(t, os.Symlink(quotasvc(t), filepath.Join(bin, "quotasvc")))
-	dev := launchDev(t, data)
+	bin := r.unpack(t, t.TempDir())
+	dev := introduced(launchBy(t, filepath.Join(bin, "quotasvc"), nil, "dev", "--no-demo", "--dir", data, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn"))
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	// A terminal shows lines when they are printed. Go uses the modules from which this test was built.
-	tty := openTerminal(t, dir, append(withoutSettings(os.Environ()), "PYTHONUNBUFFERED=1", "GOSUMDB=off", "GOFLAGS="+goFlags(t)+" -mod=mod -buildvcs=false", "PATH="+pathOf(page)))
-	said := []string{"http://127.0.0.1:8080", dev.api, `"offset_seconds":86400`, fmt.Sprintf(`"offset_seconds":%d`, 86400+dev.roomInTheHour(t))}
+	tty := openTerminal(t, dir, append(r.packages(t), "PYTHONUNBUFFERED=1", "PATH="+bin+":"+pathOf(page))) // a terminal shows lines when they are printed
+	said := []string{venvOfPage, venvOfTest, "http://127.0.0.1:8080", dev.api, `"offset_seconds":86400`, fmt.Sprintf(`"offset_seconds":%d`, 86400+dev.roomInTheHour(t))}
 	for _, port := range []string{"3000", "3001", "3002", "8001", "8002"} {
 		said = append(said, port, portOf(t))
 	}
 	return &scene{t: t, dev: &instance{process: dev.process, api: dev.api, http: &http.Client{Transport: transport, Timeout: testenv.Patience}}, tty: tty, here: strings.NewReplacer(said...)}
 }
 
-// goFlags returns the flags with which this test was built. With other flags, all packages would be compiled again.
-func goFlags(t *testing.T) string {
-	t.Helper()
-	out := testenv.Must(t).Get(exec.CommandContext(t.Context(), "go", "env", "GOFLAGS").Output())
-	return strings.TrimSpace(string(out))
+// hasScene reports whether the tests follow a further page.
+func hasScene(page string) bool {
+	return slices.Contains(strings.Split(os.Getenv(envScenes), ","), page)
 }
 
 // pathOf returns PATH for a page. Debian's Python packages need Debian's Python, so it comes first for the page
@@ -81,35 +71,6 @@ func pathOf(page string) string {
 		return "/usr/bin:" + os.Getenv("PATH")
 	}
 	return os.Getenv("PATH")
-}
-
-// copyTree copies a file or directory as a clone would contain it, without files that are built, installed or cached.
-func copyTree(t *testing.T, from, to string) {
-	t.Helper()
-	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		below, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			if slices.Contains([]string{"node_modules", ".node", "build", "dist", "__pycache__", ".mypy_cache", ".next"}, entry.Name()) {
-				return fs.SkipDir
-			}
-			return os.MkdirAll(filepath.Join(to, below), 0o755) //nolint:gosec // as a clone has it
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, below)), 0o755); err != nil { //nolint:gosec // as a clone has it
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, below), text, 0o644) //nolint:gosec // as a clone has it
-	})
-	require.NoError(t, err)
 }
 
 // follow pastes the blocks of the page.
@@ -204,7 +165,7 @@ func (s *scene) rotateBetweenDeliveries() {
 func TestScene_Go_FromThePageAlone(t *testing.T) {
 	t.Parallel()
 	programOf(t, "curl")
-	s := enter(t, "go", "go.mod", "go.sum", "client")
+	s := enter(t, "go")
 	s.follow("docs/integrate/go.md")
 	s.rotateBetweenDeliveries()
 	s.leave()
@@ -212,7 +173,7 @@ func TestScene_Go_FromThePageAlone(t *testing.T) {
 
 func TestScene_Express_FromThePageAlone(t *testing.T) {
 	t.Parallel()
-	s := enter(t, "node", "sdk/typescript")
+	s := enter(t, "node")
 	s.follow("docs/integrate/node.md")
 	s.rotateBetweenDeliveries()
 	// The receiver on the page docs/events.md verifies deliveries with the Standard Webhooks library.
@@ -231,7 +192,7 @@ func TestScene_Express_FromThePageAlone(t *testing.T) {
 
 func TestScene_FastAPI_FromThePageAlone(t *testing.T) {
 	t.Parallel()
-	s := enter(t, "python", "sdk/python")
+	s := enter(t, "python")
 	s.follow("docs/integrate/python.md")
 	s.rotateBetweenDeliveries()
 	s.leave()

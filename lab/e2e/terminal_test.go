@@ -53,10 +53,14 @@ var (
 	statusOf    = regexp.MustCompile(`(?m)^(api .*\S) +# (\d{3})$`)
 )
 
-// markedBlocks returns the marked blocks of a page. The path of the page is relative to the root of the repository.
+// markedBlocks returns the marked blocks of a page. The path of the page is absolute, or relative to the root of the
+// repository.
 func markedBlocks(t *testing.T, page string) []pageBlock {
 	t.Helper()
-	text := testenv.Must(t).Get(os.ReadFile(filepath.Join("../..", page)))
+	if !filepath.IsAbs(page) {
+		page = filepath.Join("../..", page)
+	}
+	text := testenv.Must(t).Get(os.ReadFile(page))
 	var blocks []pageBlock
 	for _, m := range fencedBlock.FindAllStringSubmatch(string(text), -1) {
 		block := pageBlock{language: m[1], text: m[3], marks: map[string]string{}}

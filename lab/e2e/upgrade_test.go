@@ -159,6 +159,15 @@ func TestUpgrade_PlanChangesWhileBothRun_PeriodGoesOn(t *testing.T) {
 	must(t, env, "verify", "--full")
 }
 
+// A clone without tags upgrades from the commit in the file `previous`, which the first commit after a release renews.
+func TestUpgrade_Previous_IsTheNewestRelease(t *testing.T) {
+	t.Parallel()
+	previousProgram(t) // make test-upgrade runs it: its clone has the history
+	out := testenv.Must(t).Get(exec.CommandContext(t.Context(), "../../scripts/build-previous.sh", "--commit").Output())
+	file := testenv.Must(t).Get(os.ReadFile(filepath.Join(upgrades, "previous")))
+	assert.Equal(t, strings.TrimSpace(string(file)), strings.TrimSpace(string(out)), "the newest release's commit: run make upgrade-snapshot, and commit it")
+}
+
 // fillForSnapshot creates the data that sameAsInSnapshot expects. If now is false, it creates the operations of two
 // months ago, otherwise the operations of today.
 func (in *instance) fillForSnapshot(t *testing.T, now bool) {

@@ -73,6 +73,20 @@ def test_the_wheel_has_the_package_alone(wheel: Path) -> None:
     assert len(needed) == 1 and needed[0].startswith("httpx")
 
 
+def test_the_wheel_says_who_made_it_and_what_for(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as files:
+        metadata = files.read(next(n for n in files.namelist() if n.endswith("METADATA"))).decode()
+        licences = [n for n in files.namelist() if ".dist-info/" in n and n.endswith("LICENSE")]
+        assert len(licences) == 1 and "Apache License" in files.read(licences[0]).decode()
+    for line in ("Author: The quotasvc authors", "License: Apache-2.0", "Classifier: Development Status :: 5 - Production/Stable",
+                 "Classifier: Programming Language :: Python :: 3.11", "Project-URL: Changelog, "):
+        assert f"\n{line}" in metadata, line
+
+
+def test_the_licence_is_that_of_the_repository() -> None:
+    assert (SDK / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
 def test_the_wheel_works_without_frameworks(python: Path, tmp_path: Path) -> None:
     program = "import sys, quotasvc; print(quotasvc.__file__); assert not {'starlette', 'fastapi', 'django'} & set(sys.modules)"
     out = run(python, "-c", program, cwd=tmp_path)

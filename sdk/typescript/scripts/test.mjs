@@ -4,7 +4,7 @@
 // It needs bin/quotasvc (make build) and PostgreSQL and Redis (make servers).
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +13,8 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const program = fileURLToPath(new URL('../../../bin/quotasvc', import.meta.url))
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
+const tests = join(root, 'test')
+const build = join(tests, 'build')
 const update = process.argv.includes('--update')
 const names = process.argv.slice(2).filter((a) => !a.startsWith('--'))
 
@@ -74,15 +76,32 @@ async function features(text) {
   process.exitCode = 1
 }
 
-if (run(['scripts/build.mjs']) !== 0 || run([tsc, '-p', 'test/tsconfig.json']) !== 0) process.exit(1)
+/**
+ * Installs the package beside the frameworks of the tests, as a user does, and compiles tests, examples and, without
+ * src/frameworks.d.ts, the sources there. So all of them meet the frameworks' own types.
+ */
+async function compile() {
+  if (run(['scripts/build.mjs']) !== 0) return false
+  const installed = join(tests, 'node_modules/quotasvc')
+  await rm(build, { recursive: true, force: true })
+  await rm(installed, { recursive: true, force: true })
+  for (const name of ['package.json', 'dist']) await cp(join(root, name), join(installed, name), { recursive: true })
+  const sources = (file) => !/node_modules|next-app|test\/build|frameworks\.d\.ts$/.test(file.slice(root.length))
+  for (const name of ['examples', 'src']) await cp(join(root, name), join(build, name), { recursive: true, filter: sources })
+  await mkdir(join(build, 'test'))
+  for (const name of (await readdir(tests)).filter((f) => f.endsWith('.ts'))) await cp(join(tests, name), join(build, 'test', name))
+  return ['test/tsconfig.json', 'test/tsconfig.src.json'].every((project) => run([tsc, '-p', project]) === 0)
+}
+
+if (!(await compile())) process.exit(1)
 const service = await startService()
 const interrupted = () => void service.stop().then(() => process.exit(130))
 process.once('SIGINT', interrupted).once('SIGTERM', interrupted)
 try {
-  const all = (await readdir(join(root, 'build/test'))).filter((f) => f.endsWith('.test.js')).sort()
+  const all = (await readdir(join(build, 'test'))).filter((f) => f.endsWith('.test.js')).sort()
   const files = names.length === 0 ? all : all.filter((f) => names.some((n) => f.startsWith(n)))
-  const results = join(root, 'build/features.json')
-  const tests = spawn(
+  const results = join(build, 'features.json')
+  const running = spawn(
     process.execPath,
     [
       '--test',
@@ -92,11 +111,11 @@ try {
       '--test-reporter-destination=stdout',
       '--test-reporter=./scripts/features.mjs',
       `--test-reporter-destination=${results}`,
-      ...files.map((f) => join('build/test', f)),
+      ...files.map((f) => join(build, 'test', f)),
     ],
     { cwd: root, stdio: 'inherit', env: { ...process.env, ...service.env, NEXT_TELEMETRY_DISABLED: '1' } },
   )
-  const status = await new Promise((resolve) => tests.once('exit', resolve))
+  const status = await new Promise((resolve) => running.once('exit', resolve))
   if (status !== 0) process.exitCode = 1
   else if (names.length === 0) await features(await readFile(results, 'utf8'))
 } finally {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of this SDK: installs the packages of package-lock.json, then scripts/test.mjs. The arguments are those of test.mjs;
+# Runs the tests of this SDK: installs the packages of both package-lock.json, then scripts/test.mjs. The arguments are those of test.mjs;
 # `--install` alone installs and runs nothing.
 # The SDK runs on Node 18; its tests need 20.9, because Next does. If the system's Node is older, the tests run on one from npm.
 set -eu
@@ -28,10 +28,14 @@ if ! recent; then
 	}
 fi
 
-# npm ci removes node_modules first, so it runs only after a change of the lock file.
-cmp -s package-lock.json node_modules/.installed-lock.json || {
-	npm ci --silent --no-audit --no-fund
-	cp package-lock.json node_modules/.installed-lock.json
-}
+# The package, and its tests with their frameworks. npm ci removes node_modules first, so it runs only after a change of the lock file.
+for package in . test; do
+	(
+		cd "$package"
+		cmp -s package-lock.json node_modules/.installed-lock.json && exit 0
+		npm ci --silent --no-audit --no-fund
+		cp package-lock.json node_modules/.installed-lock.json
+	)
+done
 [ "${1:-}" = --install ] && exit 0
 exec node scripts/test.mjs "$@"

@@ -328,7 +328,7 @@ test('paging: a page whose answer is lost is asked for again', async () => {
 })
 
 test('odd metadata is read as it was sent', async () => {
-  const file = new URL('../../../../internal/lab/testenv/testdata/odd-metadata.jsonl', import.meta.url)
+  const file = new URL('../../../../../internal/lab/testenv/testdata/odd-metadata.jsonl', import.meta.url)
   const values = (await readFile(file, 'utf8')).trim().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
   const same = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? {})) // JSON has no -0
   const tenant = await newTenant(1000)

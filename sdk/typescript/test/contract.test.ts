@@ -8,7 +8,7 @@ import { codes } from 'quotasvc'
 import { parse } from 'yaml'
 import { admin, newClient, newTenant, Proxy } from './service.js'
 
-const root = new URL('../../', import.meta.url)
+const root = new URL('../../../', import.meta.url)
 interface Operation {
   operationId: string
   parameters?: Parameter[]

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { Webhook } from 'quotasvc'
 import { admin, id, key, until, url } from './service.js'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
+const root = fileURLToPath(new URL('../../../', import.meta.url))
 const run = new Set<string>()
 
 async function demoTenant(amount = 5): Promise<string> {
@@ -51,7 +51,7 @@ async function start(t: TestContext, file: string, args: string[] = [], env: Rec
 
 function example(t: TestContext, name: string, args: string[] = [], env: Record<string, string> = {}, server = false): Promise<Program> {
   run.add(name)
-  return start(t, `${root}build/examples/${name}.js`, args, env, server)
+  return start(t, `${root}test/build/examples/${name}.js`, args, env, server)
 }
 
 const get = (to: string, org: string, method = 'GET') => fetch(to, { method, headers: { 'x-org': org } })

@@ -241,7 +241,7 @@ test('middleware: Fastify: a route that does not exist is not charged, and a sco
 })
 
 describe('Next', () => {
-  const root = fileURLToPath(new URL('../..', import.meta.url))
+  const root = fileURLToPath(new URL('../../..', import.meta.url))
   let proxy: Proxy
   let url = ''
   let stop = async () => {}

@@ -7,8 +7,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { satisfies } from 'semver'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
+const root = fileURLToPath(new URL('../../../', import.meta.url))
 const require = createRequire(import.meta.url)
 let dir = ''
 let tarball = ''
@@ -71,6 +72,27 @@ test('package: publint finds nothing', () => {
   ok(run(process.execPath, [publint, '--strict', tarball], root))
 })
 
-test('package: the lock file names no address', () => {
-  assert.equal(/"resolved"/.test(readFileSync(join(root, 'package-lock.json'), 'utf8')), false)
+test('package: the lock files name no address', () => {
+  for (const file of ['package-lock.json', 'test/package-lock.json']) assert.equal(/"resolved"/.test(readFileSync(join(root, file), 'utf8')), false, file)
+})
+
+test('package: what its build installs has no framework and runs on the oldest Node that it names', () => {
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { engines: { node: string }; peerDependencies: object; version: string }
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    version: string
+    packages: Record<string, { engines?: { node?: string } }>
+  }
+  const oldest = `${/^>=(\d+)$/.exec(manifest.engines.node)?.[1]}.20.0`
+  for (const [path, { engines }] of Object.entries(lock.packages)) {
+    assert.equal(Object.keys(manifest.peerDependencies).some((name) => path.endsWith(`node_modules/${name}`)), false, path)
+    assert.equal(satisfies(oldest, engines?.node ?? '*'), true, `${path} needs Node ${engines?.node}`)
+  }
+  assert.equal(lock.version, manifest.version)
+})
+
+test('package: npm shows licence, author, source and provenance', () => {
+  const manifest = JSON.parse(readFileSync(join(dir, 'package/package.json'), 'utf8')) as Record<string, unknown>
+  for (const field of ['license', 'author', 'homepage', 'bugs', 'repository', 'description', 'engines']) assert.ok(manifest[field], field)
+  assert.deepEqual(manifest.publishConfig, { access: 'public', provenance: true })
+  assert.match(readFileSync(join(dir, 'package/LICENSE'), 'utf8'), /Apache License/)
 })

@@ -1,3 +1,3 @@
 import { fileURLToPath } from 'node:url'
 
-export default { turbopack: { root: fileURLToPath(new URL('../..', import.meta.url)) } }
+export default { turbopack: { root: fileURLToPath(new URL('..', import.meta.url)) } }
