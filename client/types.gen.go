@@ -279,6 +279,12 @@ const (
 	PendingChangeUsageReset PendingChangeUsage = "reset"
 )
 
+// Defines values for PlanApply.
+const (
+	PlanApplyNextPeriod PlanApply = "next_period"
+	PlanApplyNow        PlanApply = "now"
+)
+
 // Defines values for ProblemCode.
 const (
 	ProblemCodeAmountOutOfRange      ProblemCode = "amount_out_of_range"
@@ -3043,6 +3049,9 @@ type Plan struct {
 	// Allowances Each meter may appear once.
 	Allowances []Allowance `json:"allowances"`
 
+	// Apply When a new version takes effect for the tenants that are on the plan: at the end of each tenant's billing period (the default), or now. Allowances, features, gauges and rate limits move together. `now` amends the open periods of all tenants, and needs no change of the content if the newest version waits. It is not part of the content.
+	Apply PlanApply `json:"apply,omitempty,omitzero"`
+
 	// CreatedAt The instant of creation.
 	CreatedAt time.Time `json:"created_at"`
 
@@ -3061,6 +3070,9 @@ type Plan struct {
 	// Warnings Only in the answer to `PUT`: sentences about tenants that get less with this version, as in the answer to `POST /v1/catalog`. An example is `plan free: feature sso is lost by 31 tenants`. Absent if no tenant gets less.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
+
+// PlanApply When a new version takes effect for the tenants that are on the plan: at the end of each tenant's billing period (the default), or now. Allowances, features, gauges and rate limits move together. `now` amends the open periods of all tenants, and needs no change of the content if the newest version waits. It is not part of the content.
+type PlanApply string
 
 // PlanLimit A rate limit of a plan.
 type PlanLimit struct {
@@ -3138,6 +3150,9 @@ type PlanList struct {
 type PlanRequest struct {
 	// Allowances Each meter may appear once.
 	Allowances []Allowance `json:"allowances"`
+
+	// Apply When a new version takes effect for the tenants that are on the plan: at the end of each tenant's billing period (the default), or now. Allowances, features, gauges and rate limits move together. `now` amends the open periods of all tenants, and needs no change of the content if the newest version waits. It is not part of the content.
+	Apply PlanApply `json:"apply,omitempty,omitzero"`
 
 	// Features Features by name. A feature that is false, 0 or absent is not granted.
 	Features Features `json:"features,omitempty,omitzero"`
@@ -3756,7 +3771,7 @@ type Tenant struct {
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
 
-	// PlanVersion The version of the plan whose features, gauges and rate limits are in force.
+	// PlanVersion The version of the plan whose allowances, features, gauges and rate limits are in force.
 	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
 
 	// Standing The balance by which a tenant is listed, only in lists with `near`, `meter` or `sort=remaining`. It is the balance with the largest used percentage, or with the least remaining units.
@@ -3810,7 +3825,7 @@ type TenantChange struct {
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Plan ID `json:"plan"`
 
-	// PlanVersion The version of the plan whose features, gauges and rate limits are in force.
+	// PlanVersion The version of the plan whose allowances, features, gauges and rate limits are in force.
 	PlanVersion int32 `json:"plan_version,omitempty,omitzero"`
 
 	// Prorate Whether each amount counts only for its share of the open period.

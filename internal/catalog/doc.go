@@ -5,7 +5,7 @@
 //
 //   - meter: what is counted, in its smallest unit.
 //   - plan: a named set of allowances (and of limits for its tenants). Each change makes a version. Versions are
-//     immutable and never deleted, because an open period keeps the version with which it was opened.
+//     immutable and never deleted. A tenant has one of them: see ledger.Agreements.
 //   - tenant: the billed party, on one plan, with an anchor instant and a zone for its periods.
 //   - override: an amount of one meter that a tenant gets per period instead of the amount of its plan.
 //   - terms: plan, anchor, zone and overrides of a tenant since an instant. The ledger reads the history of terms: if
@@ -16,14 +16,15 @@
 //   - block: it refuses a tenant, a subject or addresses, or exempts them from limits, until an instant (package
 //     block).
 //   - object: a meter, plan, limit, tenant or block.
-//   - snapshot: all meters, the newest versions of all plans, and all limits at one moment. It is immutable. If an
-//     object did not change, the next snapshot has the pointer to the same object.
+//   - snapshot: all meters, the versions of plans that are in force, and all limits at one moment. It is immutable. If
+//     an object did not change, the next snapshot has the pointer to the same object.
 //
 // # Invariants
 //
 //  1. Every exported method that writes is one transaction. If an object is already stored as given, the write
 //     changes nothing: it creates no version and no history, and announces nothing.
-//  2. The versions of a plan are 1, 2, 3, ... with strictly rising created_at. The versions of a tenant are 1, 2, 3,
+//  2. The versions of a plan are 1, 2, 3, ... with strictly rising created_at. From the second one on, created_at rises
+//     over all plans. The versions of a tenant are 1, 2, 3,
 //     ..., one for each change. The terms of a tenant have strictly rising effective_at.
 //  3. The objects to which a plan or limit refers exist. So a meter in use cannot be deleted, nor a limit that
 //     another limit replaces. No limit replaces itself, directly or through other limits.

@@ -181,46 +181,51 @@ func (t Tenant) agreed() Tenant {
 type nextFacts struct {
 	from           time.Time
 	plan, timezone string
+	version        int32 // of the plan
 	features       feature.Set
 }
 
 // at returns the facts that are in force at the instant now. It is the counterpart of Tenant.advance for tenants in
 // memory. So a change takes effect at its instant on every instance, even if PostgreSQL is away.
 func (f TenantFacts) at(now func() time.Time) TenantFacts {
-	if f.next == nil || f.next.from.After(now()) {
+	if f.next == nil && f.versions == nil {
 		return f
 	}
-	f.Plan, f.Timezone, f.Features = f.next.plan, f.next.timezone, f.next.features
-	if f.UpdatedAt.Before(f.next.from) {
-		f.UpdatedAt = f.next.from
+	at := now()
+	if f.next != nil && !f.next.from.After(at) {
+		f.Plan, f.Timezone, f.Features = f.next.plan, f.next.timezone, f.next.features
+		f.PlanVersion = f.next.version
+		if f.UpdatedAt.Before(f.next.from) {
+			f.UpdatedAt = f.next.from
+		}
+		f.next = nil
 	}
-	f.next = nil
+	for _, v := range f.versions {
+		if !v.from.After(at) {
+			f.PlanVersion, f.PlanSince = v.version, v.from
+		}
+	}
 	return f
 }
 
 // Waits reports whether a change of the tenant's terms waits.
 func (f *TenantFacts) Waits() bool { return f.next != nil }
 
-// ranks orders intervals by their length. An allowance without an interval has the rank 0.
-var ranks = map[period.Interval]int{period.Hour: 1, period.Day: 2, period.Week: 3, period.Month: 4, period.Year: 5}
-
 // waitsFor returns the allowances of p for whose open periods a change waits: those of the given meters, or else those
 // with the longest interval. An allowance without an interval is never among them.
 func (p *Plan) waitsFor(meters []string) []*Allowance {
-	longest := 0
+	longest := period.Once
 	var list []*Allowance
 	for i := range p.Allowances {
 		a := &p.Allowances[i]
-		rank := ranks[a.Every]
 		switch {
-		case rank == 0 || meters != nil && !slices.Contains(meters, a.Meter):
+		case !a.Every.Longer(period.Once) || meters != nil && !slices.Contains(meters, a.Meter):
 			continue
-		case meters == nil && rank > longest:
-			list = nil
-		case meters == nil && rank < longest:
+		case meters == nil && a.Every.Longer(longest):
+			list, longest = nil, a.Every
+		case meters == nil && longest.Longer(a.Every):
 			continue
 		}
-		longest = max(longest, rank)
 		list = append(list, a)
 	}
 	return list
@@ -245,6 +250,7 @@ type pendingRow struct {
 	features                            feature.Set
 	prorate                             *bool
 	asked                               *askedTerms
+	version                             *int32 // the newest of the plan; only for facts
 }
 
 // into returns the places for the columns, in the order of the statements.
@@ -292,7 +298,7 @@ func (r *pendingRow) next(own feature.Set) *nextFacts {
 	if r.from == nil {
 		return nil
 	}
-	next := &nextFacts{from: r.from.UTC(), plan: *r.plan, timezone: *r.zone, features: r.features}
+	next := &nextFacts{from: r.from.UTC(), plan: *r.plan, timezone: *r.zone, version: *r.version, features: r.features}
 	if r.features == nil {
 		next.features = own
 	}

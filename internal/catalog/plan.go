@@ -43,7 +43,14 @@ type Plan struct {
 	Limits     []Limit     `json:"limits,omitempty"` // for this plan's tenants; they replace global limits of the same name
 	Features   feature.Set `json:"features,omitempty"`
 	CreatedAt  time.Time   `json:"-"`
+
+	// Apply is applyNow if the version takes effect at once for all tenants that are on the plan. If it is empty or
+	// applyNextPeriod, the version waits for the end of each tenant's billing period. A plan's first version has none.
+	Apply string `json:"apply,omitzero"`
 }
+
+// AppliesNow reports whether the version took effect at once for all tenants that were on the plan.
+func (p *Plan) AppliesNow() bool { return p.Apply == applyNow }
 
 // Allowance is the amount that a plan grants of one meter in each period, with its conditions.
 type Allowance struct {
@@ -97,6 +104,9 @@ type Overflow struct {
 func (p *Plan) Check(given body.Given) []body.Fault {
 	c := check.Checker{Given: given}
 	c.ID("plan", p.ID)
+	if c.Has("apply", p.Apply != "") {
+		c.OneOf("apply", p.Apply, applyNow, applyNextPeriod)
+	}
 	c.Require(len(p.Allowances) <= MaxAllowances, "allowances", "must have at most %d elements", MaxAllowances)
 	c.Require(len(p.Limits) <= MaxPlanLimits, "limits", "must have at most %d elements", MaxPlanLimits)
 	if len(c.Faults) > 0 && (len(p.Allowances) > MaxAllowances || len(p.Limits) > MaxPlanLimits) {
@@ -222,6 +232,9 @@ func (p *Plan) normalize() {
 	p.Limits = append([]Limit{}, p.Limits...)
 	if len(p.Features) == 0 {
 		p.Features = nil
+	}
+	if p.Apply == applyNextPeriod {
+		p.Apply = ""
 	}
 	for i := range p.Limits {
 		p.Limits[i].normalize()

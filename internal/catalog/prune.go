@@ -67,6 +67,9 @@ func (tx *txn) export(ctx context.Context) (*File, error) {
 	meters, err := tx.meters(ctx, nil, "", unlimited)
 	plans, noPlans := tx.plans(ctx, nil, "", unlimited)
 	limits, noLimits := tx.limits(ctx, nil, "", unlimited)
+	for i := range plans {
+		plans[i].Apply = "" // the file says what is sold, not when it took effect
+	}
 	return &File{Meters: meters, Plans: plans, Limits: limits}, errors.Join(err, noPlans, noLimits)
 }
 

@@ -13,11 +13,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/cowmap"
 )
 
-// Snapshot is all meters, the newest version of each plan, and all limits at one moment. It is shared and must not be
-// changed. If a meter, plan or limit is equal in two successive snapshots, both have the same pointer.
+// Snapshot is all meters, the versions of each plan that are in force, and all limits at one moment. It is shared and
+// must not be changed. If a meter, plan or limit is equal in two successive snapshots, both have the same pointer.
 type Snapshot struct {
 	Meters map[string]*Meter
 	Plans  map[string]*Plan
+
+	// Older has the older versions of plans that may be in force for some tenants, without their allowances.
+	Older map[PlanVersion]*Plan
+
 	Limits []*Limit // in order of their names; without the limits of plans
 
 	// Compiled is the result of the function given to Catalog.Compile for this snapshot; nil: no function was given.
@@ -97,7 +101,7 @@ func (tx *txn) snapshot(ctx context.Context, before *Snapshot) (*Snapshot, error
 	if before.sums != nil && maps.Equal(sums, before.sums) {
 		return before, nil
 	}
-	s := &Snapshot{Meters: before.Meters, Plans: before.Plans, Limits: before.Limits, sums: sums}
+	s := &Snapshot{Meters: before.Meters, Plans: before.Plans, Older: before.Older, Limits: before.Limits, sums: sums}
 	stale := before.stale(sums)
 	if len(stale[meterRows]) > 0 || s.Meters == nil {
 		meters, err := tx.meters(ctx, nil, "", unlimited)
@@ -111,7 +115,12 @@ func (tx *txn) snapshot(ctx context.Context, before *Snapshot) (*Snapshot, error
 		if err != nil {
 			return nil, err
 		}
+		older, err := tx.collectPlans(ctx, "SelectOlderPlans", tx.store.db.Now())
+		if err != nil {
+			return nil, err
+		}
 		s.Plans = reused(before.Plans, plans, func(p *Plan) string { return p.ID })
+		s.Older = reused(before.Older, older, func(p *Plan) PlanVersion { return PlanVersion{p.ID, p.Version} })
 	}
 	if len(stale[limitRows]) > 0 {
 		s.Limits, err = tx.changedLimits(ctx, before.Limits, stale[limitRows])
@@ -138,8 +147,8 @@ func (s *Snapshot) stale(sums map[group]sum) [limitRows + 1][]int32 {
 
 // reused returns the elements of the list `read` as a map by id. If the map `before` has an equal object with the
 // same id, the result has the pointer from that map.
-func reused[T any](before map[string]*T, read []T, id func(*T) string) map[string]*T {
-	all := make(map[string]*T, len(read))
+func reused[K comparable, T any](before map[K]*T, read []T, id func(*T) K) map[K]*T {
+	all := make(map[K]*T, len(read))
 	for _, item := range read {
 		if known := before[id(&item)]; known != nil && reflect.DeepEqual(*known, item) {
 			all[id(&item)] = known
@@ -186,6 +195,15 @@ func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int3
 	}
 	slices.SortFunc(others, compareRules)
 	return cowmap.Merged(kept, others, compareRules), nil
+}
+
+// Plan returns a version of a plan that is in force for some tenant. If the snapshot does not have that version, which
+// is older or newer than the snapshot's versions, Plan returns the newest. It returns nil if there is no such plan.
+func (s *Snapshot) Plan(id string, version int32) *Plan {
+	if p := s.Older[PlanVersion{id, version}]; p != nil {
+		return p
+	}
+	return s.Plans[id]
 }
 
 // compareRules orders limits by their names.

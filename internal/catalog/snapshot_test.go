@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -52,4 +53,38 @@ func TestReload_OnlyWhatChanged_IsReadAndCompiled(t *testing.T) {
 	limits, plans := before.Changes(&Snapshot{Limits: before.Limits[:1], Plans: before.Plans})
 	require.Empty(t, plans)
 	require.Equal(t, before.Limits[1:], limits)
+}
+
+// A snapshot has the older versions of a plan as long as a tenant may have them.
+func TestSnapshot_OlderVersions_AsLongAsInForce(t *testing.T) {
+	t.Parallel()
+	c := startCatalog(t, testenv.Postgres(t), Config{ReloadEvery: time.Hour})
+	seed(t, c.Store)
+	older := func() (versions []int32) {
+		t.Helper()
+		require.NoError(t, c.readSnapshotNow(t.Context()))
+		for v := range c.Snapshot().Older {
+			require.Equal(t, "starter", v.Plan)
+			versions = append(versions, v.Version)
+		}
+		slices.Sort(versions)
+		return versions
+	}
+	require.Empty(t, older())
+	put(t, c.PutPlan, starter(2000))
+	require.Equal(t, []int32{1}, older())
+	put(t, c.PutPlan, starter(3000))
+	require.Equal(t, []int32{1, 2}, older(), "both may wait")
+	require.Equal(t, int32(1), c.Snapshot().Plan("starter", 1).Version)
+	require.Equal(t, int32(3), c.Snapshot().Plan("starter", 3).Version)
+	require.Equal(t, int32(3), c.Snapshot().Plan("starter", 4).Version, "a version that this snapshot does not have")
+	byHand(t, c.Store, "UPDATE plan_allowances SET every = 'month'")
+	byHand(t, c.Store, "UPDATE plans SET created_at = created_at - interval '39 days'")
+	require.Equal(t, []int32{1, 2}, older(), "a month later")
+	byHand(t, c.Store, "UPDATE plans SET created_at = created_at - (3 - version) * interval '1 day'")
+	require.Equal(t, []int32{2}, older(), "the second version has been in force for all")
+	now := starter(4000)
+	now.Apply = "now"
+	put(t, c.PutPlan, now)
+	require.Empty(t, older(), "all tenants have the newest version")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/body"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
+	"github.com/quotasvc/quotasvc/internal/ledger/agreed"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
@@ -65,7 +66,7 @@ type Store struct {
 
 // NewStore returns a store of the catalogue in the database db.
 func NewStore(db *pgstore.Store, cfg StoreConfig) *Store {
-	s := &Store{db: db, queries: namedsql.Must(db.Target(), sqlFiles), cfg: cfg}
+	s := &Store{db: db, queries: namedsql.Must(db.Target(), sqlFiles, agreed.SQL), cfg: cfg}
 	s.latest.Store(&Snapshot{})
 	return s
 }
@@ -158,11 +159,11 @@ func (s *Store) LimitOf(ctx context.Context, in pgx.Tx, rule, tenant string) (*L
 	if err != nil {
 		return nil, err
 	}
-	plans, err := tx.plans(ctx, []string{t.Plan}, "", 1)
+	plan, err := tx.planOf(ctx, &t)
 	if err != nil {
 		return nil, err
 	}
-	if l := limitIn(plans, rule); l != nil {
+	if l := limitIn(plan, rule); l != nil {
 		return l, nil
 	}
 	limits, err := tx.limits(ctx, []string{rule}, "", 1)

@@ -86,15 +86,22 @@ func (tx *txn) deleteLimit(ctx context.Context, l *Limit) error {
 // deleteOrphans deletes the overrides of rules that no longer exist. A later rule with the same name must not get
 // these overrides.
 func (tx *txn) deleteOrphans(ctx context.Context, rules []string) error {
-	n, err := tx.exec(ctx, "DeleteOrphans", rules)
-	if err != nil {
-		return wrap("delete overrides", err)
-	}
+	n, err := tx.dropOrphans(ctx, rules)
 	if n > 0 {
 		tx.lines[len(tx.lines)-1].Reason = fmt.Sprintf("with %d overrides", n)
+	}
+	return err
+}
+
+// dropOrphans deletes the overrides of those rules that do not exist, and returns their number. A rule that an older
+// version of a plan has still exists. So dropOrphans also runs before a rule is made: nothing tells when such a version
+// is in force for no tenant any more.
+func (tx *txn) dropOrphans(ctx context.Context, rules []string) (int64, error) {
+	n, err := tx.exec(ctx, "DeleteOrphans", rules, tx.store.db.Now())
+	if n > 0 {
 		tx.writing.AnnounceEverything()
 	}
-	return nil
+	return n, wrap("delete overrides", err)
 }
 
 // Reset identifies a bucket of a limit that was reset, that is, filled to its capacity.
@@ -164,6 +171,8 @@ func (tx *txn) putLimit(ctx context.Context, before *Limit, l Limit) (Limit, err
 			return *before, nil
 		}
 		statement = "UpdateLimit"
+	} else if _, err := tx.dropOrphans(ctx, []string{l.Rule}); err != nil {
+		return Limit{}, err
 	}
 	if err := tx.store.checkLimit("", &l); err != nil {
 		return Limit{}, err

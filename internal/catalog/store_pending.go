@@ -152,7 +152,7 @@ func (tx *txn) waitsUntil(ctx context.Context, before *Tenant, when *timing) (ti
 		}
 		return at, nil
 	}
-	plans, err := tx.plans(ctx, []string{before.Plan}, "", 1)
+	plans, err := tx.planOf(ctx, before)
 	if err != nil || len(plans) == 0 {
 		return time.Time{}, err
 	}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json/v2"
 	"fmt"
@@ -15,8 +16,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 )
 
-// PutPlan stores p as the newest version of its plan, unless the newest version already has the same content. It
-// returns the newest version and whether the plan is new. The fields p.Version and p.CreatedAt are ignored.
+// PutPlan stores p as the newest version of its plan, unless the newest version already has the same content. A version
+// of the same content is stored as well if it is to apply now and the newest version waits. PutPlan returns the newest
+// version and whether the plan is new. The fields p.Version and p.CreatedAt are ignored.
 func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool, err error) {
 	stored, created, _, err = s.PutPlanWarning(ctx, p)
 	return stored, created, err
@@ -60,31 +62,11 @@ func (s *Store) Plan(ctx context.Context, id string, version int32) (p Plan, err
 			p, err = one(items, err, notFound(kindPlan, id))
 			return err
 		}
-		items, err := tx.collectPlans(ctx, "SelectPlanVersion", id, version)
+		items, err := tx.wholePlans(ctx, "SelectPlanVersion", id, version)
 		p, err = one(items, err, errcode.Errorf(errcode.NotFound, "", "the plan %.128q has no version %d", id, version))
 		return err
 	})
 	return p, err
-}
-
-// PlanVersions returns the newest versions of the plans that these tenants have and will have.
-func (s *Store) PlanVersions(ctx context.Context, tenants ...*Tenant) (versions map[string]int32, err error) {
-	var plans []string
-	for _, t := range tenants {
-		if plans = append(plans, t.Plan); t.Pending != nil {
-			plans = append(plans, t.Pending.Plan)
-		}
-	}
-	slices.Sort(plans)
-	err = s.read(ctx, "read versions of plans", func(ctx context.Context, tx *txn) error {
-		versions = map[string]int32{}
-		var plan string
-		var version int32
-		rows := tx.query(ctx, "NewestVersions", slices.Compact(plans))
-		_, err := pgx.ForEachRow(rows, []any{&plan, &version}, func() error { versions[plan] = version; return nil })
-		return wrap("select versions of plans", err)
-	})
-	return versions, err
 }
 
 // ListPlans returns a page of plans, each in its newest version.
@@ -105,17 +87,26 @@ func (s *Store) ListPlans(ctx context.Context, p listing.Query) (list listing.Pa
 // omits plans whose ids are not greater than `after`. It returns the first plans in the order of their ids, at most as
 // many as `limit` says.
 func (tx *txn) plans(ctx context.Context, ids []string, after string, limit int) ([]Plan, error) {
-	return tx.collectPlans(ctx, "SelectPlans", ids, after, limit)
+	return tx.wholePlans(ctx, "SelectPlans", ids, after, limit)
 }
 
-// collectPlans reads the versions of plans that a statement selects, with their allowances.
+// wholePlans reads the versions of plans that a statement selects, with their allowances.
+func (tx *txn) wholePlans(ctx context.Context, statement string, args ...any) ([]Plan, error) {
+	plans, err := tx.collectPlans(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	return plans, tx.addAllowances(ctx, plans)
+}
+
+// collectPlans reads the versions of plans that a statement selects, without their allowances.
 func (tx *txn) collectPlans(ctx context.Context, statement string, args ...any) ([]Plan, error) {
 	plans, err := pgx.CollectRows(tx.query(ctx, statement, args...), func(row pgx.CollectableRow) (Plan, error) {
 		var (
 			p                Plan
 			limits, features []byte
 		)
-		if err := row.Scan(&p.ID, &p.Version, &limits, &features, &p.CreatedAt); err != nil {
+		if err := row.Scan(&p.ID, &p.Version, &limits, &features, &p.Apply, &p.CreatedAt); err != nil {
 			return p, err
 		}
 		if err := json.Unmarshal(features, &p.Features); err != nil {
@@ -128,10 +119,7 @@ func (tx *txn) collectPlans(ctx context.Context, statement string, args ...any) 
 		p.normalize()
 		return p, nil
 	})
-	if err != nil {
-		return nil, wrap("select plans", err)
-	}
-	return plans, tx.addAllowances(ctx, plans)
+	return plans, wrap("select plans", err)
 }
 
 func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
@@ -161,7 +149,7 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 // putPlan stores p, which is normalized, as the next version. The argument `before` is the newest version, read under
 // the catalogue's lock. It is nil if the plan is new.
 func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) {
-	if before != nil && p.same(before) {
+	if before != nil && p.same(before) && (p.Apply == before.Apply || p.Apply == "" || before.Version == 1) {
 		return *before, nil
 	}
 	for i := range p.Limits {
@@ -179,9 +167,15 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if faults := append(p.unpaid(), p.misfits(byID(named, func(m *Meter) string { return m.ID }))...); len(faults) > 0 {
 		return Plan{}, invalid(faults)
 	}
+	if _, err := tx.dropOrphans(ctx, column(p.Limits, func(l *Limit) string { return l.Rule })); err != nil {
+		return Plan{}, err
+	}
 	p.Version = 1
-	if before != nil {
-		p.Version = before.Version + 1
+	var apply *string
+	if before == nil {
+		p.Apply = ""
+	} else {
+		p.Version, apply = before.Version+1, new(cmp.Or(p.Apply, applyNextPeriod))
 	}
 	limits, err := json.Marshal(p.Limits)
 	if err != nil {
@@ -198,7 +192,7 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err := tx.queryRow(ctx, "NextPlanVersion", p.ID, now).Scan(&p.CreatedAt); err != nil {
 		return Plan{}, wrap("store plan "+p.ID, err)
 	}
-	if _, err := tx.exec(ctx, "InsertPlan", p.ID, p.Version, limits, p.CreatedAt, features); err != nil {
+	if _, err := tx.exec(ctx, "InsertPlan", p.ID, p.Version, limits, p.CreatedAt, features, apply); err != nil {
 		return Plan{}, wrap("store plan "+p.ID, err)
 	}
 	p.CreatedAt = p.CreatedAt.UTC()
@@ -206,14 +200,14 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 		return Plan{}, wrap("store allowances of plan "+p.ID, err)
 	}
 	tx.changed(ctx, kindPlan, p.ID, change{action: "put", before: orNil(before), after: &p})
-	var gone []string
-	if before != nil {
-		for i := range before.Limits {
-			if rule := before.Limits[i].Rule; limitIn([]Plan{p}, rule) == nil {
-				gone = append(gone, rule)
-			}
-		}
+	if before == nil {
+		return p, nil
 	}
+	rules, err := pgx.CollectRows(tx.query(ctx, "RulesOfPlan", p.ID), pgx.RowTo[string])
+	if err != nil {
+		return Plan{}, wrap("select limits of plan "+p.ID, err)
+	}
+	gone := slices.DeleteFunc(rules, func(rule string) bool { return limitIn([]Plan{p}, rule) != nil })
 	if len(gone) == 0 {
 		return p, nil
 	}

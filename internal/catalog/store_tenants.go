@@ -237,41 +237,6 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after, prefix string, 
 	return items, wrap("select tenants", err)
 }
 
-// tenantFacts reads the facts that requests need about the tenants in ids, in one round trip. It returns a map by id.
-// It uses a generic query plan, which is the same for any ids, because planning each read took five times as long as
-// running it.
-func (s *Store) tenantFacts(ctx context.Context, ids []string) (found map[string]TenantFacts, err error) {
-	err = s.db.In(pgstore.Memory).Send(ctx, "read tenants", func() *pgx.Batch {
-		found = make(map[string]TenantFacts, len(ids))
-		out := &pgx.Batch{}
-		out.Queue("BEGIN READ ONLY")
-		if s.db.Target() != namedsql.Citus {
-			out.Queue("SET LOCAL plan_cache_mode = force_generic_plan")
-		}
-		out.Queue(s.queries["Standings"], ids).Query(func(rows pgx.Rows) error { return scanTenantFacts(rows, found) })
-		out.Queue("COMMIT")
-		return out
-	})
-	return found, err
-}
-
-func scanTenantFacts(rows pgx.Rows, found map[string]TenantFacts) error {
-	var s TenantFacts
-	var p pendingRow
-	_, err := pgx.ForEachRow(rows, []any{
-		&s.ID, &s.Plan, &s.Timezone, &s.Suspended, &s.CreatedAt, &s.UpdatedAt, &s.RuleOverrides, &s.SubjectOverrides, &s.Features,
-		&p.from, &p.plan, &p.zone, &p.features,
-	}, func() error {
-		if len(s.Features) == 0 {
-			s.Features = nil
-		}
-		s.next = p.next(s.Features)
-		found[s.ID], s.Features, p.features = s, nil, nil
-		return nil
-	})
-	return wrap("select tenants", err)
-}
-
 // tenantIDs reads at most limit ids of tenants that are not in listed.
 func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]string, error) {
 	ids, err := pgx.CollectRows(tx.query(ctx, "SelectTenantIDs", listed, limit), pgx.RowTo[string])

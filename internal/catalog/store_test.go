@@ -18,6 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 	"github.com/quotasvc/quotasvc/internal/kit/price"
 	"github.com/quotasvc/quotasvc/internal/lab/testenv"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
 var call = Meter{ID: "api_calls", Unit: "call"}
@@ -40,9 +41,7 @@ func seed(t *testing.T, s *Store) {
 
 func TestQueries_PrepareOnSchema(t *testing.T) {
 	t.Parallel()
-	s := newStore(t)
-	require.NotEmpty(t, s.queries)
-	testenv.Statements(t, s.queries)
+	testenv.Statements(t, namedsql.Must(newStore(t).db.Target(), sqlFiles))
 }
 
 func TestPutMeter_Unchanged_NoWrite(t *testing.T) {

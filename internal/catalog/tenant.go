@@ -50,9 +50,11 @@ type Tenant struct {
 // TenantFacts are the facts of a tenant that requests need. They are those in force at the instant at which Catalog.Tenant
 // returned them.
 type TenantFacts struct {
-	ID, Plan  string
-	Timezone  string // IANA zone of its periods
-	Suspended bool   // requests of the tenant are refused
+	ID, Plan    string
+	PlanVersion int32     // the version of the plan that is in force
+	PlanSince   time.Time // when that version took effect; zero: it has been in force since the terms
+	Timezone    string    // IANA zone of its periods
+	Suspended   bool      // requests of the tenant are refused
 
 	// RuleOverrides reports whether limits are overridden for the tenant. SubjectOverrides reports whether limits are
 	// overridden for subjects of the tenant. See package override.
@@ -61,8 +63,10 @@ type TenantFacts struct {
 	Features feature.Set // features that the tenant overrides; nil: none
 
 	CreatedAt, UpdatedAt time.Time
-	next                 *nextFacts // what a pending change alters; nil: no change waits
-	Read                 uint32     // number of the read that returned these facts; every change causes a new read
+	next                 *nextFacts    // what a pending change alters; nil: no change waits
+	versions             []versionFrom // of the plan; nil: the tenant has the newest version
+	newest               time.Time     // when the newest version of its plans was made that was known
+	Read                 uint32        // number of the read that returned these facts; every change causes a new read
 }
 
 // Check returns all faults of t.

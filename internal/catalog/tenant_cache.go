@@ -81,14 +81,30 @@ type tenantCache struct {
 
 // cachedTenant is a tenant in memory, without its id and without fields that requests do not need.
 type cachedTenant struct {
-	plan, zone       unique.Handle[string] // most tenants share these texts
-	created, updated int64                 // unix µs
-	readAt           time.Duration         // a duration after began
-	read             uint32                // number of the read that returned the tenant
+	sold             unique.Handle[soldPlan] // most tenants share these values
+	zone             unique.Handle[string]
+	created, updated int64         // unix µs
+	readAt           time.Duration // a duration after began
+	read             uint32        // number of the read that returned the tenant
 
 	suspended, ofRules, ofSubjects bool
 	features                       feature.Set // the tenant's own features; nil: none, which is usual
-	next                           *nextFacts  // what a pending change alters; nil: none, which is usual
+	later                          *laterFacts // what alters at known instants; nil: nothing, which is usual
+}
+
+// soldPlan is a version of a plan that a tenant has. newest is the time in unix µs at which the newest known version of
+// its plans was made.
+type soldPlan struct {
+	PlanVersion
+
+	newest int64
+}
+
+// laterFacts are what a pending change alters, and the versions of the plan that the tenant has and will have. See the
+// fields of TenantFacts.
+type laterFacts struct {
+	next     *nextFacts
+	versions []versionFrom
 }
 
 // loadedTenant is the result of a read from PostgreSQL or of a lookup in memory.
@@ -136,7 +152,14 @@ func (c *tenantCache) cached(id string, now time.Time) (entry loadedTenant, fres
 	if known {
 		entry = loadedTenant{tenant: e.facts(id).at(c.store.db.Now), known: true}
 	}
-	return entry, (known || unknown) && c.fresh(known, readAt, now)
+	return entry, (known || unknown) && c.fresh(known, readAt, now) && !c.outdated(&entry.tenant)
+}
+
+// outdated reports whether the tenant's plan has got a newer version since the tenant was read. Whether that version is
+// in force for the tenant follows from the tenant's terms, which must be read.
+func (c *tenantCache) outdated(t *TenantFacts) bool {
+	p := c.store.latest.Load().Plans[t.Plan]
+	return p != nil && p.CreatedAt.After(t.newest)
 }
 
 // readAhead reads the tenants in ids that get would have to read. It reads many tenants with one query. It stops at
@@ -218,11 +241,15 @@ func (l *loadedTenant) answer(id string) (TenantFacts, error) {
 
 // facts returns the stored facts, of which those of a pending change may be due: see TenantFacts.at.
 func (e *cachedTenant) facts(id string) TenantFacts {
-	return TenantFacts{
-		ID: id, Plan: e.plan.Value(), Timezone: e.zone.Value(), Suspended: e.suspended, RuleOverrides: e.ofRules, SubjectOverrides: e.ofSubjects,
+	sold := e.sold.Value()
+	f := TenantFacts{
+		ID: id, Plan: sold.Plan, PlanVersion: sold.Version, newest: time.UnixMicro(sold.newest), Timezone: e.zone.Value(), Suspended: e.suspended, RuleOverrides: e.ofRules, SubjectOverrides: e.ofSubjects,
 		CreatedAt: time.UnixMicro(e.created).UTC(), UpdatedAt: time.UnixMicro(e.updated).UTC(), Read: e.read, Features: e.features,
-		next: e.next,
 	}
+	if e.later != nil {
+		f.next, f.versions = e.later.next, e.later.versions
+	}
+	return f
 }
 
 // loadError translates an error of the lane into an *errcode.Error.
@@ -280,11 +307,15 @@ func (c *tenantCache) drop(id string) {
 
 // add caches a tenant that was read.
 func (c *tenantCache) add(t *TenantFacts, readAt time.Duration) {
+	var later *laterFacts
+	if t.next != nil || t.versions != nil {
+		later = &laterFacts{t.next, t.versions}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.entries.Put(t.ID, cachedTenant{
-		plan: unique.Make(t.Plan), zone: unique.Make(t.Timezone), created: t.CreatedAt.UnixMicro(), updated: t.UpdatedAt.UnixMicro(),
-		readAt: readAt, read: t.Read, suspended: t.Suspended, ofRules: t.RuleOverrides, ofSubjects: t.SubjectOverrides, features: t.Features, next: t.next,
+		sold: unique.Make(soldPlan{PlanVersion{t.Plan, t.PlanVersion}, t.newest.UnixMicro()}), zone: unique.Make(t.Timezone), created: t.CreatedAt.UnixMicro(), updated: t.UpdatedAt.UnixMicro(),
+		readAt: readAt, read: t.Read, suspended: t.Suspended, ofRules: t.RuleOverrides, ofSubjects: t.SubjectOverrides, features: t.Features, later: later,
 	})
 	delete(c.unknown, t.ID)
 }

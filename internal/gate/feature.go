@@ -17,7 +17,7 @@ func (g *Gate) Features(ctx context.Context, tenant string) (plan string, all, o
 	case facts.unknown:
 		return "", nil, nil, noTenant(tenant)
 	}
-	return facts.plan, feature.Of(g.featuresOf(facts.plan), facts.features), facts.features, nil
+	return facts.plan, feature.Of(facts.planFeatures(), facts.features), facts.features, nil
 }
 
 // checkFeature reports, from memory, whether the tenant may use the feature of req. The answer has neither limits nor
@@ -51,17 +51,17 @@ func (g *Gate) featureRefusal(req *Request, facts *tenantFacts) *errcode.Error {
 		return noTenant(req.Tenant)
 	case facts.suspended:
 		return errcode.Errorf(errcode.TenantSuspended, "tenant", "tenant %q is suspended", req.Tenant)
-	case !feature.Lookup(g.featuresOf(facts.plan), facts.features, req.Feature).Granted():
+	case !feature.Lookup(facts.planFeatures(), facts.features, req.Feature).Granted():
 		const detail = "the plan of tenant %q does not grant %q"
 		return errcode.Errorf(CodeFeatureNotInPlan, "feature", detail, req.Tenant, req.Feature)
 	}
 	return nil
 }
 
-// featuresOf returns the features of the newest version of a plan.
-func (g *Gate) featuresOf(plan string) feature.Set {
-	if p := g.tenants.catalog.Snapshot().Plans[plan]; p != nil {
-		return p.Features
+// planFeatures returns the features of the version of the tenant's plan that is in force.
+func (f *tenantFacts) planFeatures() feature.Set {
+	if f.sold != nil {
+		return f.sold.Features
 	}
 	return nil
 }

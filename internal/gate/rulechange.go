@@ -184,5 +184,11 @@ func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules 
 	for _, plan := range plans {
 		next.compilePlan(plan, c)
 	}
+	for _, set := range c.older {
+		for _, p := range set.own.own {
+			next.unlabel(p)
+		}
+	}
+	next.compileOlder(snapshot, c)
 	return next
 }

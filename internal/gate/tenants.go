@@ -26,6 +26,7 @@ type tenantFacts struct {
 	suspended bool
 	features  feature.Set // features that the tenant overrides
 	rules     *ruleSet
+	sold      *catalog.Plan        // the version of the plan that is in force; nil: the snapshot lacks the plan
 	zone      *time.Location       // time zone of the tenant's calendar; nil is UTC
 	overrides *catalog.TenantFacts // the tenant, if it or its subjects have overrides of limits; else nil
 	changedAt time.Time            // when the tenant's terms last changed; an older copy of a balance may be wrong
@@ -57,10 +58,14 @@ type tenants struct {
 type compiledRules struct {
 	denials map[string]bool
 	plans   map[string]*ruleSet // rule sets of plans with own limits
-	general *ruleSet            // rule set of other plans, and of tenants that do not exist
-	labels  cowmap.Map[int]     // number of rules, by their label in metrics
-	lost    []string            // labels of removed rules; other rules may still have some of them
-	skipped map[string]error    // errors of limits that this version cannot enforce
+
+	// older has the rule sets of older versions of plans that are in force for some tenants.
+	older map[catalog.PlanVersion]*ruleSet
+
+	general *ruleSet         // rule set of other plans, and of tenants that do not exist
+	labels  cowmap.Map[int]  // number of rules, by their label in metrics
+	lost    []string         // labels of removed rules; other rules may still have some of them
+	skipped map[string]error // errors of limits that this version cannot enforce
 	counts  ruleCounts
 }
 
@@ -90,7 +95,7 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 			return f, nil
 		}
 		f.isNew = true
-		f.plan = plan.ID
+		f.plan, f.sold = plan.ID, plan
 		f.rules = cmp.Or(c.plans[plan.ID], f.rules)
 		return f, nil
 	case err != nil:
@@ -114,15 +119,28 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	}
 
 	// The facts of its plan.
-	if own := c.plans[found.Plan]; own != nil {
-		f.rules = own
-	}
-	if plan, ok := snapshot.Plans[found.Plan]; ok {
-		if plan.CreatedAt.After(f.changedAt) {
-			f.changedAt = plan.CreatedAt
+	f.sold = snapshot.Plan(found.Plan, found.PlanVersion)
+	f.rules = c.rulesOf(snapshot, f.sold)
+	f.changedAt = period.Later(f.changedAt, found.PlanSince)
+	if newest := snapshot.Plans[found.Plan]; newest != nil {
+		came := newest.CreatedAt
+		if newest.AppliesNow() {
+			came = came.Add(balances.TermsMargin)
 		}
+		f.changedAt = period.Later(f.changedAt, came)
 	}
 	return f, nil
+}
+
+// rulesOf returns the rules for the tenants that have a version of a plan.
+func (c *compiledRules) rulesOf(snapshot *catalog.Snapshot, p *catalog.Plan) *ruleSet {
+	switch {
+	case p == nil:
+		return c.general
+	case p == snapshot.Plans[p.ID]:
+		return cmp.Or(c.plans[p.ID], c.general)
+	}
+	return cmp.Or(c.older[catalog.PlanVersion{Plan: p.ID, Version: p.Version}], c.general)
 }
 
 // compile compiles a snapshot before the catalogue publishes it. Requests use the previous rules meanwhile; only a
@@ -181,6 +199,7 @@ func compileAll(snapshot *catalog.Snapshot, known *compiledRules) *compiledRules
 	for _, plan := range snapshot.Plans {
 		c.compilePlan(plan, known)
 	}
+	c.compileOlder(snapshot, known)
 	for label := range known.labels.All() {
 		c.lost = append(c.lost, label)
 	}
@@ -198,20 +217,39 @@ func denialsOf(snapshot *catalog.Snapshot) map[string]bool {
 // compilePlan compiles the limits of a plan. The general rules must be compiled before. It reuses the rules of
 // unchanged limits from known.
 func (c *compiledRules) compilePlan(plan *catalog.Plan, known *compiledRules) {
-	if len(plan.Limits) == 0 {
-		return
+	if own := c.compileOwn(plan, known.plans[plan.ID]); len(own) > 0 {
+		c.addSet(plan.ID, newRuleSet(own, c.general.general))
 	}
-	before := &ruleIndex{}
-	if set := known.plans[plan.ID]; set != nil {
-		before = set.own
+}
+
+// compileOlder compiles the limits of older versions of plans.
+func (c *compiledRules) compileOlder(snapshot *catalog.Snapshot, known *compiledRules) {
+	c.older = map[catalog.PlanVersion]*ruleSet{}
+	for version, plan := range snapshot.Older {
+		own := c.compileOwn(plan, known.older[version])
+		if len(own) == 0 {
+			continue
+		}
+		set := newRuleSet(own, c.general.general)
+		for _, p := range set.own.own {
+			p.label()
+			c.noteLabel(p)
+		}
+		c.older[version] = set
+	}
+}
+
+// compileOwn returns the compiled limits of a plan. It reuses those of the set `before`, which may be nil.
+func (c *compiledRules) compileOwn(plan *catalog.Plan, before *ruleSet) []*limitRule {
+	index := &ruleIndex{}
+	if before != nil {
+		index = before.own
 	}
 	own := make([]*limitRule, 0, len(plan.Limits))
 	for i := range plan.Limits {
-		own = c.compile(own, &plan.Limits[i], before)
+		own = c.compile(own, &plan.Limits[i], index)
 	}
-	if len(own) > 0 {
-		c.addSet(plan.ID, newRuleSet(own, c.general.general))
-	}
+	return own
 }
 
 // compile appends the compiled rule of a limit to rules. It reuses the rule from the index `before` if the limit is

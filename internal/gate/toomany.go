@@ -52,16 +52,24 @@ func (c *compiledRules) mostPerRequest() mostRules {
 	}
 	most.ofPlan = firstWith(&c.counts.plans, most.plan)
 	for name, set := range c.plans {
-		general := c.counts.plans.Get(name)
-		if general+len(set.own.own) < most.plan {
-			continue
-		}
-		if n := general + set.maxOwn(); n > most.plan || n == most.plan && name < most.ofPlan {
-			most.plan = n
-			most.ofPlan = name
-		}
+		most.add(name, set)
+	}
+	for version, set := range c.older {
+		most.add(version.Plan, set)
 	}
 	return most
+}
+
+// add counts the rules of a version of a plan.
+func (m *mostRules) add(plan string, set *ruleSet) {
+	general := m.counts.plans.Get(plan)
+	if general+len(set.own.own) < m.plan {
+		return
+	}
+	if n := general + set.maxOwn(); n > m.plan || n == m.plan && plan < m.ofPlan {
+		m.plan = n
+		m.ofPlan = plan
+	}
 }
 
 func (m *mostRules) sum() int { return m.general + m.plan + m.tenant }

@@ -85,7 +85,7 @@ func TestPutPlan_NewVersionOnlyOnChange(t *testing.T) {
 	s.call("PUT", "/v1/plans/p", strings.Replace(one, `"amount":5`, `"amount":6`, 1)).want(200).into(&third)
 	s.call("GET", "/v1/plans/p", "").want(200).into(&got)
 	want := client.Plan{
-		Plan: "p", Version: 2, CreatedAt: got.CreatedAt,
+		Plan: "p", Version: 2, CreatedAt: got.CreatedAt, Apply: client.PlanApplyNextPeriod,
 		Allowances: []client.Allowance{{Meter: "calls", Amount: 6, Every: "month", Anchor: "tenant"}},
 		Limits: []client.PlanLimit{{
 			Rule: "r", Per: []client.LimitPer{"tenant"}, Match: client.LimitMatch{Route: "/x"}, Kind: "token_bucket", Rate: "5/30s", Burst: 5, Cost: 1,

@@ -53,7 +53,7 @@ func TestRefund_OnlyOwnDebitsAndCaptures(t *testing.T) {
 	s := newService(t).catalogue()
 	s.call("PUT", "/v1/meters/money", `{"unit":"cent","denial_replay":true}`).want(201)
 	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"year","anchor":"calendar"},
-		{"meter":"credits","amount":0,"every":"once","anchor":"calendar"},{"meter":"money","amount":0,"every":"once","anchor":"calendar"}]}`).want(200)
+		{"meter":"credits","amount":0,"every":"once","anchor":"calendar"},{"meter":"money","amount":0,"every":"once","anchor":"calendar"}],"apply":"now"}`).want(200)
 	s.tenant("other")
 	s.eventually("the snapshot has the meter", func() bool { return s.server.catalog.Snapshot().Meters["money"] != nil })
 	s.debit("forgotten-denial", "acme", "credits", 1).want(402)

@@ -63,7 +63,7 @@ func TestFeatures_PlanAndTenant_AnswerChecksAndConsumes(t *testing.T) {
 	check(`"feature":"beta"`, true, "")
 	s.call("PATCH", "/v1/tenants/feat", `{"features":{"beta":null}}`).want(200)
 	features("beta:false max_upload_mb:5 seats:0 sso:true", "max_upload_mb")
-	s.call("PUT", "/v1/plans/pro", `{"allowances":[],"features":{"beta":true}}`).want(200)
+	s.call("PUT", "/v1/plans/pro", `{"allowances":[],"features":{"beta":true},"apply":"now"}`).want(200)
 	features("beta:true max_upload_mb:5", "max_upload_mb")
 	s.call("PUT", "/v1/tenants/feat", `{"plan":"pro","status":"suspended"}`).want(200)
 	s.eventually("it is suspended", func() bool {

@@ -86,7 +86,7 @@ func (s *Server) limitFor(rc *request, rule, plan, tenant string) (catalog.Limit
 		if err != nil {
 			return catalog.Limit{}, err
 		}
-		if p := s.catalog.Snapshot().Plans[found.Plan]; p != nil {
+		if p := s.catalog.Snapshot().Plan(found.Plan, found.PlanVersion); p != nil {
 			if l, ok := planLimit(p, rule); ok {
 				return l, nil
 			}

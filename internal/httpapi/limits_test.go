@@ -164,7 +164,7 @@ func TestGetLimit_Explain(t *testing.T) {
 	// The plan has the limit own, which is no general limit. It also has the limit bucket, which replaces the general
 	// limit of the same name.
 	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"calendar"}],"limits":[
-		{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"3/s"},{"rule":"bucket","per":["tenant"],"kind":"token_bucket","rate":"4/s"}]}`).want(200, 201)
+		{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"3/s"},{"rule":"bucket","per":["tenant"],"kind":"token_bucket","rate":"4/s"}],"apply":"now"}`).want(200, 201)
 	s.eventually("the plan is known", func() bool {
 		plan := s.server.catalog.Snapshot().Plans["basic"]
 		return plan != nil && len(plan.Limits) == 2
@@ -446,6 +446,8 @@ func TestOverride_OfPlansLimit_GoesWithTheName(t *testing.T) {
 	s.call("DELETE", "/v1/limits/api", "").want(204)
 	s.call("GET", "/v1/limits/api/overrides/acme", "").want(200)
 	s.call("PUT", "/v1/plans/pro", `{`+allowances+`}`).want(200)
+	s.call("GET", "/v1/limits/api/overrides/acme", "").want(200) // while the plan's version that has the limit is in force
+	s.call("PUT", "/v1/plans/pro", `{`+allowances+`,"apply":"now"}`).want(200)
 	s.call("GET", "/v1/limits/api/overrides/acme", "").problem(404, "not_found")
 	s.call("GET", "/v1/limits/own/overrides/acme", "").problem(404, "not_found")
 	s.limitNamed("api", `{"per":["tenant"],"kind":"token_bucket","rate":"10/min"}`)

@@ -16,10 +16,7 @@ import (
 // movesWithTerms has what a change of terms moves, as in the table of docs/spending.md (What moves with a change of
 // terms). Each row returns a text of the state that it sees on one instance. before is the text under the plan pro,
 // after the one under the plan free.
-var movesWithTerms = []struct {
-	name, before, after string
-	see                 func(*service) string
-}{
+var movesWithTerms = []row{
 	{"plan in GET", "pro", "free", func(s *service) string { return s.readTenant("dora").Plan }},
 	{
 		"own features",

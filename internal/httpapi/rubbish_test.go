@@ -41,7 +41,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"putMeter": {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","kind":"counter","denial_replay":true,"dimensions":["model"]}`},
 		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
 			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3,"at_period_end":"preserve"},"overflow":{"meter":"credits","price":2},"per_subject":4,"alert_at":[50,80]},
-			{"meter":"credits","amount":0,"every":"once","anchor":"calendar"}],"limits":[{"rule":"r",` + limit + `}],"features":{"sso":true}}`},
+			{"meter":"credits","amount":0,"every":"once","anchor":"calendar"}],"limits":[{"rule":"r",` + limit + `}],"features":{"sso":true},"apply":"now"}`},
 		"setGauge":                {"PUT", "/v1/tenants/sitting/gauges/desks", `{"value":1,"dry_run":false}`},
 		"putTenant":               {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
 		"patchTenant":             {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true,"usage":"carry","reason":"sold","dry_run":false}`},

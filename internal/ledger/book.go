@@ -333,7 +333,16 @@ func (b *Book) MayChange(at time.Time) bool {
 	return b.Opened() && at.After(b.Start) && at.After(b.TermsAt)
 }
 
-// Unchanged reports whether no terms change the open period by the instant `at`. It is false if the terms were not read.
-func (b *Book) Unchanged(at time.Time) bool {
-	return b.Opened() && len(b.Timeline) > 0 && !b.changesBy(at)
+// UnchangedUntil returns the instant of the next terms after `at`. It returns the zero time if terms change the open
+// period by the instant `at`, or if the terms were not read.
+func (b *Book) UnchangedUntil(at time.Time) time.Time {
+	if !b.Opened() || len(b.Timeline) == 0 || b.changesBy(at) {
+		return time.Time{}
+	}
+	for i := range b.Timeline {
+		if since := b.Timeline[i].since; since.After(at) {
+			return since
+		}
+	}
+	return period.Forever
 }

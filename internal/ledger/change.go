@@ -47,8 +47,12 @@ func (b *Book) kind() period.Interval {
 }
 
 // actsOn reports whether t changes an open period of the given kind. Other terms wait for the end of the period. A
-// period that has no end cannot be waited for.
+// period that has no end cannot be waited for. A once-only allowance stays as it was given if only the version of the
+// plan changes, unless that version applies now.
 func (t *Terms) actsOn(kind period.Interval) bool {
+	if t.waited && kind == period.Once && t.kind() == kind {
+		return false
+	}
 	endless := kind == "" || kind == period.Once
 	return t.now || endless && (t.since.Equal(t.agreedAt) || t.kind() != kind)
 }

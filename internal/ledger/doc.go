@@ -38,7 +38,8 @@
 //	book.go, balance.go  the state of one balance; burn order; the sums that entries change
 //	entry.go             the journal; the sums to which each kind of entry adds its amount
 //	advance.go           processes due events: ends of holds, expiry, periods; overage.go carries overage over;
-//	                     terms.go finds the terms in force; change.go amends open periods
+//	                     terms.go finds the terms in force; versions.go the version of the plan; change.go amends open
+//	                     periods
 //	restore.go           where units go that come back
 //	idle.go, idlerun.go  skips idle periods as a run; derives the single periods of a run
 //	changes.go           the rows that a decided batch has to write; chain.go extends the hash chains of its balances

@@ -142,7 +142,7 @@ func (b *Book) payShort(j *[]Entry, now time.Time, to *returned, e Entry) {
 	if to.short == 0 {
 		return
 	}
-	if g := b.grant(to.grant); b.takesReturns(g, now) {
+	if g := b.grant(to.grant); g != nil && b.takesReturns(g, now) { // units of overage that was paid have no grant
 		b.setRemaining(g, g.Remaining-to.short)
 	}
 	b.Short -= to.short

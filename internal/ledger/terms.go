@@ -69,13 +69,6 @@ type TenantTerms struct {
 	Overrides map[string]int64
 }
 
-// PlanVersion is one immutable version of a plan.
-type PlanVersion struct {
-	Version    int32
-	CreatedAt  time.Time
-	Allowances map[string]Allowance // by meter
-}
-
 // Terms are the conditions that apply to one balance from the instant `since` on.
 type Terms struct {
 	since     time.Time
@@ -90,6 +83,7 @@ type Terms struct {
 	prorate   bool
 	reset     bool
 	add       bool
+	waited    bool // a version of the plan that waited for the end of the billing period
 	granted   bool // earlier terms have granted the once-only allowance of this plan
 }
 
@@ -122,39 +116,20 @@ func (t *Terms) Containing(at time.Time) (period.Period, error) {
 // Timeline lists the terms of one balance, oldest first. The first element also applies to every earlier instant.
 type Timeline []Terms
 
-// NewTimeline merges a tenant's history with the versions of its plans, for one balance. The terms at an instant come
-// from two rows: the tenant's row, and the version of its plan. Each is the newest row at or before that instant.
-// Before a plan's first version, the first version applies.
+// NewTimeline returns the terms of one balance: those of the tenant's agreements (see Agreements).
 func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVersion) Timeline {
-	var tl Timeline
-	for i, h := range history {
-		until := period.Forever
-		if i+1 < len(history) {
-			until = history[i+1].Since
+	list := Agreements(history, plans)
+	tl := make(Timeline, len(list))
+	for i := range list {
+		a := &list[i]
+		t := termsOf(k, &a.TenantTerms, a.Version)
+		t.agreedAt, t.now = a.AgreedAt, a.Now
+		t.prorate = a.Now && a.Prorate
+		t.waited = a.Version.Apply == ApplyNextPeriod && !a.Since.Equal(a.AgreedAt)
+		if a.Now && (i == 0 || a.concerns(&list[i-1].TenantTerms, k.Meter)) {
+			t.reset, t.add = a.Reset, a.Add
 		}
-		versions := plans[h.Plan]
-		first := 0
-		for j := range versions {
-			if !versions[j].CreatedAt.After(h.Since) {
-				first = j
-			}
-		}
-		since := h.Since
-		for j := first; j < len(versions); j++ {
-			if j > first {
-				since = versions[j].CreatedAt
-			}
-			if !since.Before(until) {
-				break
-			}
-			t := termsOf(k, &h, &versions[j])
-			t.since, t.now = since, h.Now && j == first
-			t.prorate = t.now && h.Prorate
-			if t.now && (i == 0 || h.concerns(&history[i-1], k.Meter)) {
-				t.reset, t.add = h.Reset, h.Add
-			}
-			tl = append(tl, t)
-		}
+		tl[i] = t
 	}
 	tl.markGranted()
 	return tl
@@ -171,8 +146,8 @@ func (h *TenantTerms) concerns(before *TenantTerms, meter string) bool {
 	return has != had || own != was
 }
 
-// termsOf returns the terms that h and version v of its plan define. It does not set since, now, prorate, reset,
-// add and granted.
+// termsOf returns the terms that h and version v of its plan define. It does not set now, prorate, reset, add and
+// granted.
 func termsOf(k BalanceKey, h *TenantTerms, v *PlanVersion) Terms {
 	allow, ok := v.Allowances[k.Meter]
 	if amount, own := h.Overrides[k.Meter]; own {
@@ -181,7 +156,10 @@ func termsOf(k BalanceKey, h *TenantTerms, v *PlanVersion) Terms {
 	if ok && k.Subject != "" {
 		allow, ok = allow.ofSubject()
 	}
-	return Terms{agreedAt: h.Since, plan: h.Plan, version: v.Version, Grants: ok, Allowance: allow, anchorAt: h.AnchorAt, Zone: h.Zone}
+	return Terms{
+		since: h.Since, agreedAt: h.Since, plan: h.Plan, version: v.Version, Grants: ok, Allowance: allow,
+		anchorAt: h.AnchorAt, Zone: h.Zone,
+	}
 }
 
 // markGranted marks the terms whose once-only allowance was granted before. Such an allowance is granted only once

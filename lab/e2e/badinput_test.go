@@ -87,7 +87,7 @@ func TestConsume_SeventeenLimits_422NamesThemChargesNothing(t *testing.T) {
 		in.do(t, http.StatusCreated, "PUT", "/v1/meters/"+meter, "", object{"unit": "call"})
 		plan, items = append(plan, object{"meter": meter, "amount": 1000, "every": "year", "anchor": "calendar"}), append(items, object{"meter": meter, "amount": 1})
 	}
-	in.do(t, http.StatusOK, "PUT", "/v1/plans/basic", "", object{"allowances": plan})
+	in.do(t, http.StatusOK, "PUT", "/v1/plans/basic", "", object{"allowances": plan, "apply": "now"})
 	in.do(t, http.StatusOK, "PUT", "/v1/tenants/acme", "", object{"plan": "basic"})
 	for i := range 16 {
 		in.do(t, http.StatusCreated, "PUT", fmt.Sprintf("/v1/limits/of-m%02d", i), "", object{

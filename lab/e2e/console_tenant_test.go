@@ -19,6 +19,7 @@ func (c *consoled) furnish(t testing.TB) *consoled {
 			{"meter": "seats", "amount": 4},
 		},
 		"features": object{"sso": true, "max_upload_mb": 500},
+		"apply":    "now",
 	})
 	c.do(t, 201, "PUT", "/v1/limits/burst", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "5/m", "burst": 10})
 	c.do(t, 201, "PUT", "/v1/limits/each", "", object{"per": []string{"tenant", "subject"}, "kind": "token_bucket", "rate": "5/s", "burst": 5, "mode": "shadow"})

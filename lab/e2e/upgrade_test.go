@@ -156,6 +156,12 @@ func TestUpgrade_PlanChangesWhileBothRun_PeriodGoesOn(t *testing.T) {
 		by.do(t, http.StatusTooManyRequests, "POST", "/v1/debits", fmt.Sprint("refused-", i), debitOf("both", "calls", 1))
 	}
 	same(100)
+	in.do(t, http.StatusOK, "PUT", "/v1/plans/small", "", object{
+		"allowances": []object{{"meter": "calls", "amount": 400, "every": "year", "anchor": "calendar"}}, "apply": "now",
+	})
+	debit(in, "f", 5)
+	debit(old, "g", 5)
+	same(400)
 	must(t, env, "verify", "--full")
 }
 

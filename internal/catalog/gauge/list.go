@@ -68,7 +68,12 @@ func (s *Store) List(ctx context.Context, q Query) (page Page, err error) {
 		if !exists {
 			return errcode.Errorf(errcode.TenantNotFound, "tenant", "tenant %q does not exist", q.Tenant)
 		}
-		rows, _ := tx.Query(ctx, s.queries["ListGauges"], q.Tenant, meter, subject, last, q.Limit+1, s.db.Now())
+		now := s.db.Now()
+		version, err := s.version(ctx, tx, q.Tenant, now)
+		if err != nil {
+			return err
+		}
+		rows, _ := tx.Query(ctx, s.queries["ListGauges"], q.Tenant, meter, subject, last, q.Limit+1, now, version)
 		page.Items, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (state State, err error) {
 			state.Tenant = q.Tenant
 			err = row.Scan(&state.Meter, &state.Subject, &state.Value, &state.Limit, &state.At)

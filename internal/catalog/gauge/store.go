@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/kit/bound"
 	"github.com/quotasvc/quotasvc/internal/kit/errcode"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/agreed"
 	"github.com/quotasvc/quotasvc/internal/outbox/auditlog"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
@@ -69,7 +70,7 @@ type Store struct {
 
 // NewStore returns a store of the gauges in the database db.
 func NewStore(db *pgstore.Store) *Store {
-	return &Store{db: db, queries: namedsql.Must(db.Target(), sqlFiles)}
+	return &Store{db: db, queries: namedsql.Must(db.Target(), sqlFiles, agreed.SQL)}
 }
 
 // Set makes a change of a gauge. It fails with CodeLimit if the value would rise above the limit.
@@ -170,9 +171,19 @@ func (s *Store) replay(ctx context.Context, tx *pgstore.Transaction, c *Change) 
 	return state, true, nil
 }
 
-// rows is a transaction. It has only the method that reads one row.
+// rows is a transaction. It has only the methods that read.
 type rows interface {
+	agreed.Conn
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// version returns the version of the tenant's plan that is in force, or 0 if it is the newest.
+func (s *Store) version(ctx context.Context, tx rows, tenant string, now time.Time) (int32, error) {
+	list, err := agreed.Waiting(ctx, tx, s.queries, []string{tenant}, now)
+	if a := ledger.AgreedAt(list[tenant], now); a != nil {
+		return a.Version.Version, nil
+	}
+	return 0, err
 }
 
 var errNotInPlan = errors.New("the plan has no such gauge")
@@ -189,7 +200,12 @@ func notInPlan(k Key) error {
 func (s *Store) limit(ctx context.Context, tx rows, k Key) (limit int64, suspended bool, err error) {
 	var kind, plan string
 	var allowed *int64
-	err = tx.QueryRow(ctx, s.queries["Standing"], k.Tenant, k.Meter, k.Subject != "", s.db.Now()).Scan(&suspended, &kind, &plan, &allowed)
+	now := s.db.Now()
+	version, err := s.version(ctx, tx, k.Tenant, now)
+	if err != nil {
+		return 0, false, err
+	}
+	err = tx.QueryRow(ctx, s.queries["Standing"], k.Tenant, k.Meter, k.Subject != "", now, version).Scan(&suspended, &kind, &plan, &allowed)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		var exists bool

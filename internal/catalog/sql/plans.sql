@@ -1,15 +1,27 @@
 -- name: SelectPlans
 -- The newest versions of at most $3 of the plans $1 (of all plans if $1 is null), after the id $2, in order of ids.
-SELECT DISTINCT ON (plan) plan, version, limits, features, created_at
+SELECT DISTINCT ON (plan) plan, version, limits, features, CASE apply WHEN 'now' THEN apply ELSE '' END, created_at
 FROM plans
 WHERE ($1::text[] IS NULL OR plan = ANY ($1)) AND plan > $2
 ORDER BY plan, version DESC
 LIMIT $3;
 
 -- name: SelectPlanVersion
-SELECT plan, version, limits, features, created_at
+SELECT plan, version, limits, features, CASE apply WHEN 'now' THEN apply ELSE '' END, created_at
 FROM plans
 WHERE plan = $1 AND version = $2;
+
+-- name: SelectOlderPlans
+-- The versions that may be in force for some tenants at $1 although their plans have newer ones: those after which only
+-- versions that wait were made, the next one less than a longest billing period ago.
+SELECT p.plan, p.version, p.limits, p.features, CASE p.apply WHEN 'now' THEN p.apply ELSE '' END, p.created_at
+FROM plans n
+JOIN plans p ON p.plan = n.plan AND p.version = n.version - 1
+WHERE n.version > 1 AND n.apply = 'next_period'
+  AND n.created_at > $1::timestamptz - CASE WHEN EXISTS (SELECT 1 FROM plan_allowances a WHERE a.plan = p.plan AND a.every = 'year')
+                                            THEN interval '400 days' ELSE interval '40 days' END
+  AND NOT EXISTS (SELECT 1 FROM plans i WHERE i.plan = p.plan AND i.version > p.version AND i.apply IS DISTINCT FROM 'next_period')
+ORDER BY p.plan, p.version;
 
 -- name: SelectAllowances
 -- The allowances of the plan versions $1, $2 (parallel arrays). The allowances of a plan are in the order of the
@@ -23,12 +35,14 @@ ORDER BY a.plan, a.ordinal;
 
 -- name: NextPlanVersion
 -- The earliest possible created_at of a new version of plan $1. It is $2, the present instant. If $2 is not later
--- than the newest version, because a clock was set back, it is a microsecond after the newest version.
-SELECT greatest($2::timestamptz, max(p.created_at) + interval '1 microsecond') FROM plans p WHERE p.plan = $1;
+-- than the newest version of any plan, because a clock was set back, it is a microsecond after that version. So a ledger
+-- that has read the versions up to an instant misses none. First versions do not count: no tenant has the plan yet.
+SELECT greatest($2::timestamptz, (SELECT max(p.created_at) FROM plans p WHERE p.plan = $1) + interval '1 microsecond',
+                (SELECT max(p.created_at) FROM plans p WHERE p.version > 1) + interval '1 microsecond');
 
 -- name: InsertPlan
 -- Version $2 of plan $1, created at $4.
-INSERT INTO plans (plan, version, limits, created_at, features) VALUES ($1, $2, $3, $4, $5);
+INSERT INTO plans (plan, version, limits, created_at, features, apply) VALUES ($1, $2, $3, $4, $5, $6);
 
 -- name: InsertAllowances
 INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max, overage_policy,
@@ -61,3 +75,11 @@ WHERE NOT EXISTS (
     WHERE a.plan = k.plan AND a.meter = k.meter AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = k.plan)
 )
 ORDER BY k.place;
+
+-- name: RulesOfPlan
+-- The names of the limits of all versions of plan $1. Versions that were in force until now may have limits that the
+-- version before the newest does not have.
+SELECT DISTINCT l.value ->> 'rule'
+FROM plans p
+CROSS JOIN LATERAL jsonb_array_elements(p.limits) AS l (value)
+WHERE p.plan = $1;

@@ -39,14 +39,19 @@ ORDER BY t.tenant_id;
 
 -- name: Standings
 -- The facts that requests need of the tenants in $1 that exist. The two EXISTS columns say whether limits are
--- overridden for the tenant, and for subjects of the tenant. OFFSET makes PostgreSQL look up the overrides of each
+-- overridden for the tenant, and for subjects of the tenant. The columns about plans are the newest version, the instant
+-- at which the newest version was made, and whether a version may wait at $2: see VersionsWait. OFFSET makes PostgreSQL look up the overrides of each
 -- tenant. Without OFFSET, for many tenants, PostgreSQL read all overrides into a hash table.
 SELECT t.tenant_id, t.plan, t.timezone, t.status = 'suspended', t.created_at, t.updated_at,
        EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = '' OFFSET 0), -- plain
        EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > '' OFFSET 0), -- plain
 -- citus: EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = ''),
 -- citus: EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > ''),
-       t.features, n.effective_at, n.plan, n.timezone, n.features
+       t.features, coalesce((SELECT max(v.version) FROM plans v WHERE v.plan = t.plan), 0),
+       coalesce((SELECT max(v.created_at) FROM plans v WHERE v.plan IN (t.plan, n.plan)), 'epoch'),
+       EXISTS (SELECT 1 FROM plans v WHERE v.plan IN (t.plan, n.plan) AND v.apply = 'next_period'
+               AND v.created_at > greatest(t.created_at, $2::timestamptz - interval '400 days')),
+       n.effective_at, n.plan, n.timezone, n.features, coalesce((SELECT max(v.version) FROM plans v WHERE v.plan = n.plan), 0)
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenants o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
 -- citus: JOIN tenants t ON t.tenant_id = k.tenant_id AND t.tenant_id = ANY ($1::text[])

@@ -1,6 +1,8 @@
 package answers
 
 import (
+	"cmp"
+
 	"github.com/quotasvc/quotasvc/client"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/catalog/block"
@@ -21,7 +23,7 @@ func Meter(m *catalog.Meter) client.Meter {
 func Plan(p *catalog.Plan) client.Plan {
 	return client.Plan{
 		Plan: p.ID, Version: p.Version, Allowances: Map(p.Allowances, allowance), Limits: Map(p.Limits, PlanLimit),
-		CreatedAt: p.CreatedAt, Features: Features(p.Features),
+		CreatedAt: p.CreatedAt, Features: Features(p.Features), Apply: client.PlanApply(cmp.Or(p.Apply, string(client.PlanApplyNextPeriod))),
 	}
 }
 
@@ -71,25 +73,22 @@ func Terms(t *catalog.Terms) client.Terms {
 	}
 }
 
-// Versions are the versions of plans that are in force, by plan.
-type Versions map[string]int32
-
 // pending returns a change that waits in the contract's type, or nil.
-func pending(p *catalog.Pending, versions Versions) *client.PendingChange {
+func pending(p *catalog.Pending, versions *catalog.Versions) *client.PendingChange {
 	if p == nil {
 		return nil
 	}
 	return &client.PendingChange{
-		From: p.From, Apply: client.PendingChangeApply(p.Apply), Plan: p.Plan, PlanVersion: versions[p.Plan], Anchor: p.Anchor,
+		From: p.From, Apply: client.PendingChangeApply(p.Apply), Plan: p.Plan, PlanVersion: versions.Newest(p.Plan), Anchor: p.Anchor,
 		Timezone: p.Timezone, Overrides: p.Overrides, Features: Features(p.Features), Prorate: p.Prorate,
 		Usage: client.PendingChangeUsage(p.Usage), Reason: p.Reason,
 	}
 }
 
 // Tenant returns a tenant in the contract's type.
-func Tenant(t *catalog.Tenant, versions Versions) client.Tenant {
+func Tenant(t *catalog.Tenant, versions *catalog.Versions) client.Tenant {
 	return client.Tenant{
-		PlanVersion: versions[t.Plan], Pending: pending(t.Pending, versions),
+		PlanVersion: versions.InForce(t), Pending: pending(t.Pending, versions),
 		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: client.TenantStatus(t.Status),
 		Metadata: t.Metadata, Overrides: t.Overrides, Features: Features(t.Features), Version: t.Version, CreatedAt: t.CreatedAt,
 		UpdatedAt: t.UpdatedAt,
@@ -98,12 +97,18 @@ func Tenant(t *catalog.Tenant, versions Versions) client.Tenant {
 
 // TenantChange returns the change of a tenant in the contract's type. If dryRun is true, it is the change that the
 // request would make.
-func TenantChange(c *catalog.TenantChange, dryRun bool, versions Versions) client.TenantChange {
-	t := Tenant(&c.After, versions)
+func TenantChange(c *catalog.TenantChange, dryRun bool, versions *catalog.Versions) client.TenantChange {
+	t, before := Tenant(&c.After, versions), Tenant(&c.Before, versions)
+	switch now := c.Apply == string(client.TenantChangeApplyNow); { // the versions were read for what is stored
+	case now && dryRun:
+		t.PlanVersion = versions.Newest(t.Plan)
+	case now:
+		before.PlanVersion = versions.Before(&c.Before)
+	}
 	out := client.TenantChange{
 		PlanVersion: t.PlanVersion, Pending: t.Pending,
 		Tenant: t.Tenant, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: t.Status, Metadata: t.Metadata,
-		Overrides: t.Overrides, Features: t.Features, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: Tenant(&c.Before, versions), DryRun: dryRun,
+		Overrides: t.Overrides, Features: t.Features, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: before, DryRun: dryRun,
 		Apply: client.TenantChangeApply(c.Apply), Usage: client.TenantChangeUsage(c.Usage),
 	}
 	if c.Apply != "" {
@@ -122,7 +127,7 @@ func Block(b *block.Block) client.Block {
 
 // TenantWithBalance returns an item of the tenant list. If the list is filtered or sorted by balances, the item also
 // has the units of the balance that the list selected.
-func TenantWithBalance(i *tenantlist.Item, versions Versions) client.Tenant {
+func TenantWithBalance(i *tenantlist.Item, versions *catalog.Versions) client.Tenant {
 	out := Tenant(&i.Tenant, versions)
 	if s := i.Balance; s != nil {
 		out.Standing = client.Standing{Meter: s.Meter, Used: s.Used, Remaining: s.Remaining, Percent: s.Percent}

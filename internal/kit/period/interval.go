@@ -3,6 +3,7 @@ package period
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrInvalid means that an interval, an anchor kind, a zone or a schedule is not valid.
@@ -29,6 +30,12 @@ func ParseInterval(s string) (Interval, error) {
 	}
 	return "", fmt.Errorf("%w interval %.40q: must be one of hour, day, week, month, year, once", ErrInvalid, s)
 }
+
+// lengths lists the intervals from the shortest to the longest.
+var lengths = []Interval{Hour, Day, Week, Month, Year}
+
+// Longer reports whether i is longer than o. Once and the empty interval are shorter than all others.
+func (i Interval) Longer(o Interval) bool { return slices.Index(lengths, i) > slices.Index(lengths, o) }
 
 // AnchorKind determines where periods begin.
 type AnchorKind string

@@ -1,6 +1,7 @@
 package agreed
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -38,8 +39,54 @@ func Queue(out *pgx.Batch, sql map[string]string, keys []ledger.BalanceKey) *Ter
 		tenants, meters := ledger.NamesOf(keys)
 		out.Queue(sql["TenantTerms"], tenants).Query(t.scanHistory)
 		out.Queue(sql["PlanVersions"], tenants, meters).Query(t.scanPlans)
+		out.Queue(sql["PlanRenewals"], tenants).Query(t.scanRenewals)
 	}
 	return t
+}
+
+// Conn is a connection or a transaction.
+type Conn interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// Waiting returns what those of the tenants have and will have that may be without the newest version of their plan at
+// the instant now. All others have the newest version.
+func Waiting(
+	ctx context.Context, conn Conn, sql map[string]string, tenants []string, now time.Time,
+) (map[string][]ledger.Agreement, error) {
+	rows, _ := conn.Query(ctx, sql["VersionsWait"], tenants, now)
+	waiting, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("look for versions that wait: %w", err)
+	}
+	if len(waiting) == 0 {
+		return nil, nil
+	}
+	out := &pgx.Batch{}
+	terms := QueueVersions(out, sql, waiting)
+	if err := conn.SendBatch(ctx, out).Close(); err != nil {
+		return nil, fmt.Errorf("read terms of tenants: %w", err)
+	}
+	return terms.Agreements(), nil
+}
+
+// QueueVersions queues the reads that Agreements needs.
+func QueueVersions(out *pgx.Batch, sql map[string]string, tenants []string) *Terms {
+	keys := make([]ledger.BalanceKey, len(tenants))
+	for i, id := range tenants {
+		keys[i].Tenant = id
+	}
+	return Queue(out, sql, keys)
+}
+
+// Agreements returns what each tenant has and will have, oldest first.
+func (r *Terms) Agreements() map[string][]ledger.Agreement {
+	list := make(map[string][]ledger.Agreement, len(r.History))
+	for id, history := range r.History {
+		list[id] = ledger.Agreements(history, r.Plans)
+	}
+	return list
 }
 
 // scanHistory reads the rows of the statement TenantTerms into r.History. If the terms of a tenant cannot be read, it
@@ -73,14 +120,16 @@ func (r *Terms) scanPlans(rows pgx.Rows) error {
 	var a ledger.Allowance
 	var v ledger.PlanVersion
 	_, err := pgx.ForEachRow(rows, []any{
-		&plan, &v.Version, &v.CreatedAt, &meter, &a.Amount, &a.Every, &a.Anchor, &a.RolloverMin, &a.RolloverMax,
+		&plan, &v.Version, &v.CreatedAt, &v.Apply, &meter,
+		&a.Amount, &a.Every, &a.Anchor, &a.RolloverMin, &a.RolloverMax,
 		&a.OverageAllowed, &a.OverageCap, &a.OverflowMeter, &a.OverflowPrice.Units, &a.OverflowPrice.Per,
 		&a.PerSubject, &days, &a.OveragePreserved, &a.AlertAt,
 	}, func() error {
 		versions := r.Plans[plan]
 		if n := len(versions); n == 0 || versions[n-1].Version != v.Version {
 			versions = append(versions, ledger.PlanVersion{
-				Version: v.Version, CreatedAt: v.CreatedAt.UTC(), Allowances: map[string]ledger.Allowance{},
+				Version: v.Version, CreatedAt: v.CreatedAt.UTC(), Apply: v.Apply,
+				Allowances: map[string]ledger.Allowance{},
 			})
 			r.Plans[plan] = versions
 		}
@@ -89,6 +138,31 @@ func (r *Terms) scanPlans(rows pgx.Rows) error {
 			versions[len(versions)-1].Allowances[meter] = a
 		}
 		a = ledger.Allowance{}
+		return nil
+	})
+	return err
+}
+
+// scanRenewals reads the rows of the statement PlanRenewals into r.Plans. Versions that were made after scanPlans are
+// left out.
+func (r *Terms) scanRenewals(rows pgx.Rows) error {
+	var plan string
+	var version int32
+	var a ledger.Renewal
+	var meters []string
+	_, err := pgx.ForEachRow(rows, []any{&plan, &version, &a.Every, &a.Anchor, &meters}, func() error {
+		for i := range r.Plans[plan] {
+			v := &r.Plans[plan][i]
+			if v.Version != version {
+				continue
+			}
+			if v.Renewals == nil {
+				v.Renewals = map[string]ledger.Renewal{}
+			}
+			for _, meter := range meters {
+				v.Renewals[meter] = a
+			}
+		}
 		return nil
 	})
 	return err

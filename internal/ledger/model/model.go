@@ -21,6 +21,7 @@ type Model struct {
 	holds     map[string]*hold
 	ops       map[string]*operation
 	trial     *trial    // nil: requests are carried out
+	known     *timeline // see timeline
 	foresees  time.Time // the instant from which on this copy of the model looks ahead; zero: it is no copy
 }
 

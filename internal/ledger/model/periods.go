@@ -90,20 +90,18 @@ func (b *balance) room() int64 {
 // In a period without an end every change does, and a version of a plan that changes the kind.
 func (m *Model) nextChange(k ledger.BalanceKey, b *balance) time.Time {
 	next := period.Forever
-	for i := range m.Changes {
-		c := &m.Changes[i]
-		if c.at.After(b.agreed) && (c.Now || b.kind().endless()) {
-			next = period.Earlier(next, c.at)
+	list := m.timeline()
+	for i := range list {
+		f := &list[i]
+		if !f.at.After(b.agreed) {
+			continue
 		}
-	}
-	if !b.kind().endless() {
-		return next
-	}
-	for _, versions := range m.plans {
-		for _, v := range versions {
-			if plan, terms := m.termsAt(k, v.at); v.at.After(b.agreed) && kindOf(plan, &terms) != b.kind() {
-				next = period.Earlier(next, v.at)
-			}
+		plan, terms := f.terms(k)
+		if b.kind() == once && kindOf(plan, &terms) == once && !f.agreed && f.version.apply == whenBilled {
+			continue // it stays as it was given
+		}
+		if f.acts || b.kind().endless() && (f.agreed || kindOf(plan, &terms) != b.kind()) {
+			next = period.Earlier(next, f.at)
 		}
 	}
 	return next

@@ -43,7 +43,7 @@ func Start(t *rapid.T) *Program {
 	p := &Program{T: t, Memory: newMemory(), Model: newModel(anchor, birth), Now: birth, Sticky: rapid.Bool().Draw(t, "sticky")}
 	p.paid = rapid.IntRange(0, 3).Draw(t, "paid?") == 0
 	for _, plan := range Plans {
-		p.Publish(plan, p.DrawTerms(), p.Now.Add(-time.Hour))
+		p.Publish(plan, p.DrawTerms(), whenOpening, p.Now.Add(-time.Hour))
 	}
 	p.ChangePlan(PlanChange{Plan: "small"})
 	return p
@@ -98,9 +98,17 @@ func (p *Program) drawLasts() time.Duration {
 	return time.Duration(rapid.IntRange(0, 4).Draw(p.T, "lasts")) * 24 * time.Hour
 }
 
-// Publish adds a version of plan with these terms, in force from the given instant on.
-func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
-	stored := ledger.PlanVersion{Version: int32(len(p.Memory.Plans[plan])) + 1, CreatedAt: at, Allowances: map[string]ledger.Allowance{}}
+// DrawApply draws when a new version of a plan is in force for the tenants on the plan.
+func (p *Program) DrawApply() string {
+	return rapid.SampledFrom([]string{whenBilled, whenBilled, whenMade, whenOpening}).Draw(p.T, "apply")
+}
+
+// Publish adds a version of plan with these terms, made at the given instant.
+func (p *Program) Publish(plan string, meters map[string]Terms, apply string, at time.Time) {
+	stored := ledger.PlanVersion{
+		Version: int32(len(p.Memory.Plans[plan])) + 1, CreatedAt: at, Apply: ledger.Apply(apply),
+		Allowances: map[string]ledger.Allowance{},
+	}
 	for meter, m := range meters {
 		a := ledger.Allowance{
 			Amount: m.amount, Every: period.Hour, Anchor: period.Tenant, RolloverMin: m.rollMin, RolloverMax: m.rollMax,
@@ -115,7 +123,7 @@ func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
 		}
 		stored.Allowances[meter] = a
 	}
-	p.Model.plans[plan] = append(p.Model.plans[plan], planVersion{at: at, meters: meters})
+	p.Model.plans[plan] = append(p.Model.plans[plan], planVersion{at: at, apply: apply, meters: meters})
 	p.Memory.Plans[plan] = append(p.Memory.Plans[plan], stored)
 }
 

@@ -197,7 +197,7 @@ func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 				p.Model.Suspended = rapid.IntRange(0, 3).Draw(t, "suspended") == 0
 				if rapid.IntRange(0, 2).Draw(t, "plan?") == 0 {
 					p.tick(time.Second)
-					p.Publish(rapid.SampledFrom(Plans).Draw(t, "plan"), p.DrawTerms(), p.Now)
+					p.Publish(rapid.SampledFrom(Plans).Draw(t, "plan"), p.DrawTerms(), p.DrawApply(), p.Now)
 				}
 			case 5:
 				if rapid.IntRange(0, 2).Draw(t, "change?") == 0 {

@@ -286,7 +286,7 @@ func TestChanges_InPrograms_KeepTheBooks(t *testing.T) {
 			case 3:
 				if rapid.IntRange(0, 2).Draw(t, "version?") == 0 {
 					p.tick(time.Second)
-					p.Publish(rapid.SampledFrom(Plans).Draw(t, "plan"), p.DrawTerms(), p.Now)
+					p.Publish(rapid.SampledFrom(Plans).Draw(t, "plan"), p.DrawTerms(), p.DrawApply(), p.Now)
 				}
 			default:
 				r := p.Request()

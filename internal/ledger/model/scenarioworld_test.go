@@ -35,11 +35,22 @@ func (s *scenario) meter(w words) (string, error) {
 	return "ok", nil
 }
 
-// plan PLAN METER AMOUNT every=INTERVAL [...] [and METER AMOUNT every=INTERVAL ...]. A second such line for a plan
-// creates its next version. That version applies to the periods that begin later.
+// plan PLAN METER AMOUNT every=INTERVAL [...] [and METER AMOUNT every=INTERVAL ...] [apply=now|opening]. A second such
+// line for a plan creates its next version. Tenants get that version at the end of their billing period, or at once. With
+// apply=opening it is a version that a program before version 1.2 made.
 func (s *scenario) plan(w words) (string, error) {
 	name, rest := w.all[0], w.all[1:]
-	version := ledger.PlanVersion{Version: int32(len(s.plans[name])) + 1, CreatedAt: s.now, Allowances: map[string]ledger.Allowance{}}
+	version := ledger.PlanVersion{
+		Version: int32(len(s.plans[name])) + 1, CreatedAt: s.now, Apply: ledger.ApplyNextPeriod,
+		Allowances: map[string]ledger.Allowance{},
+	}
+	switch last := rest[len(rest)-1]; last {
+	case "apply=now", "apply=opening":
+		version.Apply, rest = ledger.ApplyOpening, rest[:len(rest)-1]
+		if last == "apply=now" {
+			version.Apply = ledger.ApplyNow
+		}
+	}
 	for more := true; more; {
 		part := rest
 		at := slices.Index(rest, "and")

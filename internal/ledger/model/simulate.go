@@ -116,7 +116,7 @@ func (m *Model) waits(
 			return never, time.Time{}
 		case next.After(end):
 			const periods = 150 // enough for a rollover to reach its maximum, and for old overage to be paid
-			c.Now = period.Later(c.Now, c.Changes[len(c.Changes)-1].at)
+			c.Now = period.Later(c.Now, c.lastKnown())
 			enough(c)
 			for k := range keys {
 				longest = max(longest, c.touch(k).allowances[c.touch(k).current].length)
@@ -159,7 +159,7 @@ func (m *Model) horizon(t *trial) time.Time {
 				end = period.Later(end, r.until)
 			}
 		}
-		end = period.Later(end, m.Changes[len(m.Changes)-1].at)
+		end = period.Later(end, m.lastKnown())
 		for _, g := range m.touch(k).grants {
 			if g.state == "pending" {
 				end = period.Later(end, g.from)

@@ -22,9 +22,10 @@ type Terms struct {
 	perSubject       *int64
 }
 
-// planVersion is a version of a plan, in force from at on.
+// planVersion is a version of a plan that was made at an instant.
 type planVersion struct {
 	at     time.Time
+	apply  string // when it is in force for tenants on the plan: see versions.go
 	meters map[string]Terms
 }
 
@@ -74,15 +75,13 @@ func (m *Model) changeAt(t time.Time) *PlanChange {
 
 // termsAt returns the plan and the terms of k at t. The plan is empty when it has no such meter.
 func (m *Model) termsAt(k ledger.BalanceKey, t time.Time) (string, Terms) {
-	change := m.changeAt(t)
-	versions := m.plans[change.Plan]
-	version := versions[0]
-	for _, v := range versions {
-		if !v.at.After(t) {
-			version = v
-		}
-	}
-	terms, ok := version.meters[k.Meter]
+	return m.at(t).terms(k)
+}
+
+// terms returns the plan and the terms of k. The plan is empty when it has no such meter.
+func (f *inForce) terms(k ledger.BalanceKey) (string, Terms) {
+	change := f.change
+	terms, ok := f.version.meters[k.Meter]
 	if !ok || k.Subject != "" && terms.perSubject == nil {
 		return "", Terms{}
 	}
@@ -122,11 +121,16 @@ func (k kind) endless() bool { return k == none || k == once }
 
 // calendar returns the nominal period that contains t, under terms and the anchor in force at t.
 func (m *Model) calendar(terms *Terms, t time.Time) (time.Time, time.Time) {
+	return m.nominal(terms.day, m.changeAt(t).Shift, t)
+}
+
+// nominal returns the period of a day or an hour that contains t, for an anchor that was shifted.
+func (m *Model) nominal(day bool, shift time.Duration, t time.Time) (time.Time, time.Time) {
 	length := time.Hour
-	if terms.day {
+	if day {
 		length = 24 * time.Hour
 	}
-	anchor := m.anchor.Add(m.changeAt(t).Shift)
+	anchor := m.anchor.Add(shift)
 	start := anchor.Add(t.Sub(anchor).Truncate(length))
 	if start.After(t) {
 		start = start.Add(-length)

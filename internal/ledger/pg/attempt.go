@@ -160,9 +160,8 @@ func (t *tx) scanClock(row pgx.Row) error {
 	}
 	t.newestMonth = ledger.MonthOf(newest)
 	t.batch.Now = t.ledger.clock.Agree(t.began, now)
-	if t.termsChanged = tenants; plans.After(tenants) {
-		t.termsChanged = plans
-	}
+	t.plansChanged = plans
+	t.termsChanged = period.Later(tenants, plans)
 	return nil
 }
 
@@ -194,12 +193,11 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 		}
 	}
 	more.attach(t.batch.Books, grants, terms, t.ledger.learned)
+	t.ledger.learned.keepNewest(more.terms.Plans, t.plansChanged)
 	if err := t.ledger.readPastUse(ctx, t.conn, t.batch.Books, terms, t.batch.Now); err != nil {
 		return err
 	}
-	if len(t.changedNow) > 0 {
-		t.markUnchanged(terms)
-	}
+	t.markUnchanged(terms)
 	return nil
 }
 
@@ -241,29 +239,46 @@ func (t *tx) lacks(book *ledger.Book, most int64) (grants, terms bool) {
 		book.Terms = t.ledger.learned.allowance(book.BalanceKey, book.Plan, book.PlanVersion)
 	}
 	grants, terms = book.Lacks(t.batch.Now, t.termsChanged.Add(termsCommitMargin), most)
-	cut := len(t.changedNow) > 0 && t.mayChange(book)
+	cut := t.mayChange(book)
 	return grants || cut, terms || cut
 }
 
-// markUnchanged remembers the balances whose open period the newest terms of the tenant do not change. The terms of all
-// balances in keys were read.
+// markUnchanged remembers the balances whose open period neither the newest terms of the tenant nor a newer version of
+// its plan changes, and until when. The terms of all balances in keys were read.
 func (t *tx) markUnchanged(keys []ledger.BalanceKey) {
 	for _, k := range keys {
 		book := t.batch.Books[k]
-		if at, ok := t.changedNow[k.Tenant]; ok && book.Unchanged(period.Later(at, t.batch.Now)) {
-			t.ledger.learned.markUnchanged(k, unchangedPeriod{start: book.Start, terms: at})
+		at, agreed := t.changedNow[k.Tenant]
+		if !agreed && !t.newVersion(book) {
+			continue
+		}
+		if until := book.UnchangedUntil(period.Later(at, t.batch.Now)); !until.IsZero() {
+			p := unchangedPeriod{start: book.Start, terms: at, plans: t.plansChanged, until: until}
+			t.ledger.learned.markUnchanged(k, p)
 		}
 	}
 }
 
-// mayChange reports whether the tenant's terms that apply at once may change the open period of the book. It
-// returns false if it is known that they do not.
+// mayChange reports whether the tenant's terms that apply at once, or a newer version of its plan, may change the open
+// period of the book. It returns false if it is known that they do not.
 func (t *tx) mayChange(book *ledger.Book) bool {
-	at, ok := t.changedNow[book.Tenant]
-	if !ok || t.ledger.learned.isUnchanged(book.BalanceKey, unchangedPeriod{start: book.Start, terms: at}) {
+	at, agreed := t.changedNow[book.Tenant]
+	if !t.newVersion(book) && !(agreed && book.MayChange(at.Add(termsCommitMargin))) {
 		return false
 	}
-	return book.MayChange(at.Add(termsCommitMargin))
+	p := unchangedPeriod{start: book.Start, terms: at, plans: t.plansChanged, until: t.batch.Now}
+	return !t.ledger.learned.isUnchanged(book.BalanceKey, p)
+}
+
+// newVersion reports whether the tenant's plan may have a newer version than the open period of the book.
+func (t *tx) newVersion(book *ledger.Book) bool {
+	switch {
+	case !book.Opened() || !t.plansChanged.After(epoch):
+		return false
+	case book.Plan == "": // the row does not name the plan, which lacks the meter
+		return true
+	}
+	return !t.ledger.learned.isNewest(book.Plan, book.PlanVersion, t.plansChanged)
 }
 
 // commit is the last round trip: it runs the statements that out already contains, writes the changes and commits. Then

@@ -24,11 +24,19 @@ type learnedCache struct {
 	termsMu    sync.RWMutex
 	allowances map[allowanceKey]*ledger.Allowance
 	unchanged  map[ledger.BalanceKey]unchangedPeriod
+	newest     map[string]newestVersion // by plan
 }
 
-// unchangedPeriod records that no terms which apply at once change an open period. The period began at the instant
-// `start`, and the terms were made by the instant `terms`. These terms and the start of the period never change.
-type unchangedPeriod struct{ start, terms time.Time }
+// unchangedPeriod records that no terms which apply at once change an open period before the instant `until`. The
+// period began at the instant `start`. The terms were made by the instant `terms`, and the versions of plans by the
+// instant `plans`. These terms, these versions and the start of the period never change.
+type unchangedPeriod struct{ start, terms, plans, until time.Time }
+
+// newestVersion is the newest of the versions of a plan that were made by an instant.
+type newestVersion struct {
+	version int32
+	by      time.Time
+}
 
 type allowanceKey struct {
 	meter   string
@@ -48,6 +56,7 @@ func newLearnedCache(most int) *learnedCache {
 		capped:     map[ledger.BalanceKey]struct{}{},
 		allowances: map[allowanceKey]*ledger.Allowance{},
 		unchanged:  map[ledger.BalanceKey]unchangedPeriod{},
+		newest:     map[string]newestVersion{},
 	}
 }
 
@@ -68,15 +77,40 @@ func (c *learnedCache) keepAllowance(k ledger.BalanceKey, plan string, version i
 	c.allowances[allowanceKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}] = a
 }
 
-// isUnchanged reports whether it is known that the tenant's terms do not change the balance's open period.
+// isUnchanged reports whether it is known that nothing made up to p.terms and p.plans changes the balance's open period
+// by the instant p.until.
 func (c *learnedCache) isUnchanged(k ledger.BalanceKey, p unchangedPeriod) bool {
 	c.termsMu.RLock()
 	defer c.termsMu.RUnlock()
 	known, ok := c.unchanged[k]
-	return ok && known.start.Equal(p.start) && known.terms.Equal(p.terms)
+	return ok && known.start.Equal(p.start) && known.terms.Equal(p.terms) && !known.plans.Before(p.plans) &&
+		known.until.After(p.until)
 }
 
-// markUnchanged records that the tenant's terms do not change the balance's open period.
+// isNewest reports whether a version is known to be the newest of those of its plan that were made by an instant.
+func (c *learnedCache) isNewest(plan string, version int32, by time.Time) bool {
+	c.termsMu.RLock()
+	defer c.termsMu.RUnlock()
+	known := c.newest[plan]
+	return known.version == version && !known.by.Before(by)
+}
+
+// keepNewest records the newest versions of plans. All versions that were made by the instant `by` were read.
+func (c *learnedCache) keepNewest(plans map[string][]ledger.PlanVersion, by time.Time) {
+	c.termsMu.Lock()
+	defer c.termsMu.Unlock()
+	for plan, versions := range plans {
+		if c.newest[plan].by.After(by) {
+			continue // read meanwhile, from a newer state
+		}
+		if len(c.newest) >= c.most {
+			clear(c.newest)
+		}
+		c.newest[plan] = newestVersion{version: versions[len(versions)-1].Version, by: by}
+	}
+}
+
+// markUnchanged records that nothing made up to p.terms and p.plans changes the balance's open period before p.until.
 func (c *learnedCache) markUnchanged(k ledger.BalanceKey, p unchangedPeriod) {
 	c.termsMu.Lock()
 	defer c.termsMu.Unlock()

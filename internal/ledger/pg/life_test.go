@@ -160,7 +160,7 @@ func (s *life) planNames() []string {
 func (s *life) writeVersion(b *pgx.Batch, plan string) {
 	versions := s.Memory.Plans[plan]
 	v := versions[len(versions)-1]
-	b.Queue("INSERT INTO plans (plan, version, created_at) VALUES ($1, $2, $3)", s.planName(plan), v.Version, s.stored(v.CreatedAt))
+	b.Queue("INSERT INTO plans (plan, version, created_at, apply) VALUES ($1, $2, $3, nullif($4, ''))", s.planName(plan), v.Version, s.stored(v.CreatedAt), string(v.Apply))
 	for meter, a := range v.Allowances {
 		var policy, atEnd, overflow, ratio *string
 		var price, units, per, days *int64
@@ -188,9 +188,9 @@ func (s *life) writeVersion(b *pgx.Batch, plan string) {
 	}
 }
 
-func (s *life) newVersion(plan string, meters map[string]model.Terms) error {
+func (s *life) newVersion(plan string, meters map[string]model.Terms, apply string) error {
 	return s.atomically(func(b *pgx.Batch) {
-		s.Publish(plan, meters, s.Now)
+		s.Publish(plan, meters, apply, s.Now)
 		s.writeVersion(b, plan)
 		s.logf("a new version of plan %s: %+v", plan, meters)
 	})

@@ -57,8 +57,8 @@ func (s *life) step() func() error {
 	case 3:
 		do = func() error { return s.roll(reader + 1) }
 	case 4:
-		of, meters := plan(), s.DrawTerms()
-		do = func() error { return s.newVersion(of, meters) }
+		of, meters, apply := plan(), s.DrawTerms(), s.DrawApply()
+		do = func() error { return s.newVersion(of, meters, apply) }
 	case 5:
 		change := s.DrawChange()
 		do = func() error { return s.newPlan(change) }

@@ -102,7 +102,7 @@ func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	at := b.now().Truncate(time.Microsecond)
 	b.changeNow("acme", "small", at)
 	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
-	p := unchangedPeriod{start: b.mustBalance("acme", "api_calls").PeriodStart, terms: at}
+	p := unchangedPeriod{start: b.mustBalance("acme", "api_calls").PeriodStart, terms: at, plans: epoch, until: b.now()}
 	assert.False(t, b.learned.isUnchanged(k, p), "known before it was read")
 	b.mustDebit(debitOf("acme", "k2", 1))
 	assert.True(t, b.learned.isUnchanged(k, p), "the next debit reads the terms again")

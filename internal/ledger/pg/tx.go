@@ -28,6 +28,7 @@ type tx struct {
 	began       time.Time          // the instance's clock, before PostgreSQL's clock was read
 	// termsChanged is the instant at which terms last changed for a tenant that may already have balances.
 	termsChanged time.Time
+	plansChanged time.Time // the instant of the newest version of any plan, without first versions; epoch: none
 	// changedNow has, by tenant, the instant at which terms that apply at once were last made. Tenants without such
 	// terms are missing.
 	changedNow  map[string]time.Time

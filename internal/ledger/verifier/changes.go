@@ -231,14 +231,15 @@ func (x *changes) gaveWhole(at time.Time, all bool) bool {
 // move it.
 func (x *changes) compareTermsAt() {
 	what := "instant of the terms in force"
-	begins := func(h *ledger.TenantTerms, _ *ledger.Terms) bool { return h.Since.Equal(x.TermsAt) }
-	if !x.eachTerms(period.Forever, begins) && !x.isVersion(x.TermsAt) {
+	agreed := ledger.Agreements(x.history, x.plans)
+	begins := func(a ledger.Agreement) bool { return a.Since.Equal(x.TermsAt) }
+	if !slices.ContainsFunc(agreed, begins) && !x.isVersion(x.TermsAt) {
 		x.add(what, "that of terms", instant(x.TermsAt))
 		return
 	}
 	endless := x.kind == "" || x.kind == period.Once
-	for i := range x.history {
-		h := &x.history[i]
+	for i := range agreed {
+		h := &agreed[i]
 		due := h.Since.After(x.TermsAt) && h.Since.After(x.open.Start) && h.Since.Before(x.open.End) &&
 			h.Since.Add(termsMargin).Before(x.UpdatedAt)
 		if due && (h.Now || endless) && (h.Now && (h.Reset || h.Add) || !x.rules(h)) {
@@ -255,13 +256,24 @@ func (c *comparison) isVersion(at time.Time) bool {
 	})
 }
 
-// rules reports whether the open period has the plan and the amount of h.
-func (x *changes) rules(h *ledger.TenantTerms) bool {
-	tl := ledger.NewTimeline(x.key, []ledger.TenantTerms{*h}, x.plans)
-	return slices.ContainsFunc(tl, func(t ledger.Terms) bool {
+// rules reports whether the open period has the plan and the amount of a, or need not have them: a once-only allowance
+// stays as it was given if only the version of the plan changes. Versions of older programs wait for the next period.
+func (x *changes) rules(a *ledger.Agreement) bool {
+	version := !a.Since.Equal(a.AgreedAt)
+	waits := a.Version.Apply == ledger.ApplyNextPeriod && x.kind == period.Once
+	if version && (waits || a.Version.Apply == ledger.ApplyOpening) {
+		return true
+	}
+	versions := []ledger.PlanVersion{*a.Version}
+	if !version { // a newer version may have taken effect since
+		versions = x.plans[a.Plan]
+	}
+	return slices.ContainsFunc(versions, func(v ledger.PlanVersion) bool {
+		plans := map[string][]ledger.PlanVersion{a.Plan: {v}}
+		t := ledger.NewTimeline(x.key, []ledger.TenantTerms{a.TenantTerms}, plans)[0]
 		if !t.Grants {
 			return x.open.Plan == ""
 		}
-		return h.Plan == x.open.Plan && t.Allowance.Amount == x.open.Allowance
+		return a.Plan == x.open.Plan && t.Allowance.Amount == x.open.Allowance
 	})
 }

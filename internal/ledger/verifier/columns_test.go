@@ -68,6 +68,7 @@ var corruptions = map[string]corruption{
 	"tenant_terms.asked":     {unseen: "what stays of a change that waits if another one comes before it"},
 
 	"plans.created_at": {unseen: unsealedTerms},
+	"plans.apply":      {unseen: unsealedTerms},
 	"plans.limits":     {unseen: notAmounts},
 	"plans.features":   {unseen: notAmounts},
 

@@ -159,7 +159,7 @@ func catalogueForm(c *call, v *editView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</textarea> <small id=\"text-help\">Meters, plans and limits. What you leave out stays as it is. A plan that is changed gets a new version; open periods keep theirs.</small></div><label class=\"check\"><input type=\"checkbox\" name=\"prune\" value=\"yes\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</textarea> <small id=\"text-help\">Meters, plans and limits. What you leave out stays as it is. A plan that is changed gets a new version. Its tenants get that version when their billing period ends, or at once if the plan says apply: now.</small></div><label class=\"check\"><input type=\"checkbox\" name=\"prune\" value=\"yes\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -808,7 +808,7 @@ func whoIsAffected(v *editView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "</ul><p class=\"dim\">New amounts count from each tenant's next period on.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "</ul><p class=\"dim\">A new version waits for the end of each tenant's billing period, unless the plan says apply: now.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

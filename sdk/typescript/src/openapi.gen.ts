@@ -867,7 +867,7 @@ export interface paths {
         get: operations["getPlan"];
         /**
          * Create a new version of a plan
-         * @description Versions are immutable. An open period keeps the version with which it was opened. The next periods use the newest version. A PUT that changes nothing creates no version.
+         * @description Versions are immutable. A tenant has the version that was the newest at the start of its billing period, or at the last change of its terms. So a new version waits for the end of each tenant's billing period, unless it says `apply: now`. A PUT that changes nothing creates no version.
          */
         put: operations["putPlan"];
         post?: never;
@@ -3359,7 +3359,13 @@ export interface components {
             /** @description Rate limits for the tenants of this plan. Each rule may appear once. They replace the general limits of the same rule. */
             limits?: components["schemas"]["PlanLimit"][];
             features?: components["schemas"]["Features"];
+            apply?: components["schemas"]["PlanApply"];
         };
+        /**
+         * @description When a new version takes effect for the tenants that are on the plan: at the end of each tenant's billing period (the default), or now. Allowances, features, gauges and rate limits move together. `now` amends the open periods of all tenants, and needs no change of the content if the newest version waits. It is not part of the content.
+         * @enum {string}
+         */
+        PlanApply: "now" | "next_period";
         /** @description A feature that the plan must grant, in addition to items or instead of them. If the plan does not grant it, the code is `feature_not_in_plan`, and limits and balances are not read. */
         Feature: string;
         /** @description Features by name. A feature that is false, 0 or absent is not granted. */
@@ -3560,6 +3566,7 @@ export interface components {
             allowances: components["schemas"]["Allowance"][];
             /** @description Rate limits for the tenants of this plan. */
             limits: components["schemas"]["PlanLimit"][];
+            apply?: components["schemas"]["PlanApply"];
             /**
              * Format: date-time
              * @description The instant of creation.
@@ -3646,7 +3653,7 @@ export interface components {
             plan: components["schemas"]["Id"];
             /**
              * Format: int32
-             * @description The version of the plan whose features, gauges and rate limits are in force.
+             * @description The version of the plan whose allowances, features, gauges and rate limits are in force.
              */
             plan_version?: number;
             /**
@@ -3733,7 +3740,7 @@ export interface components {
             plan: components["schemas"]["Id"];
             /**
              * Format: int32
-             * @description The version of the plan whose features, gauges and rate limits are in force.
+             * @description The version of the plan whose allowances, features, gauges and rate limits are in force.
              */
             plan_version?: number;
             /**

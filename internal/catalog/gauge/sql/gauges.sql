@@ -5,7 +5,8 @@ FROM gauge_entries e
 WHERE e.tenant_id = $1 AND e.operation_id = $2;
 
 -- name: Standing
--- The limit of the gauge $2 of the tenant $1, or of one of its subjects if $3 is true, by the terms in force at $4. It is
+-- The limit of the gauge $2 of the tenant $1, or of one of its subjects if $3 is true, by the terms in force at $4 and
+-- version $5 of the plan (0: the newest). It is
 -- the largest value to which the gauge may be set. Also the kind of the meter. The limit is null if the tenant's plan has
 -- no such gauge. There is no row if the tenant or the meter does not exist; TenantExists distinguishes these cases.
 SELECT s.suspended, s.kind, s.plan,
@@ -16,7 +17,7 @@ FROM (SELECT t.status = 'suspended' AS suspended, m.kind, m.meter, coalesce(n.pl
       LEFT JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at AND t.pending_at <= $4::timestamptz
       -- citus: AND n.tenant_id = $1::text
       WHERE t.tenant_id = $1::text) AS s
-LEFT JOIN plan_allowances a ON a.plan = s.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan)
+LEFT JOIN plan_allowances a ON a.plan = s.plan AND a.version = coalesce(nullif($5::integer, 0), (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan))
     AND a.meter = s.meter AND a.gauge;
 
 -- name: TenantExists
@@ -50,7 +51,8 @@ ORDER BY e.seq DESC
 LIMIT $5;
 
 -- name: ListGauges
--- At most $5 gauges of the tenant $1 at the instant $6, from (meter $2, subject $3) to meter $4. The columns are the key, the value,
+-- At most $5 gauges of the tenant $1 at the instant $6 under version $7 of its plan (0: the newest), from (meter $2,
+-- subject $3) to meter $4. The columns are the key, the value,
 -- the limit, and the time of the newest change. If the plan lacks the gauge, its limit is 0, and it is listed only
 -- while its value is above 0. The query reads the plan's gauges and a part of the stored gauges. It skips stored
 -- gauges with the value 0 and no limit.
@@ -61,7 +63,8 @@ WITH allowed AS (
           LEFT JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at AND t.pending_at <= $6::timestamptz
           -- citus: AND n.tenant_id = $1::text
           WHERE t.tenant_id = $1::text) AS s
-    JOIN plan_allowances a ON a.plan = s.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan) AND a.gauge
+    JOIN plan_allowances a ON a.plan = s.plan AND a.version = coalesce(nullif($7::integer, 0), (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan))
+        AND a.gauge
 ), set AS (
     SELECT g.meter, g.subject, g.value, CASE WHEN g.subject = '' THEN a.amount ELSE a.per_subject END AS amount, g.updated_at
     FROM gauges g

@@ -25,7 +25,8 @@ GROUP BY o.tenant_id, o.meter, o.period_start;
 
 -- name: MetersOf
 -- Returns the meters of tenant $1 and subject $2: the meters with a balance and the meters of the plan at the instant
--- $3. For a subject, only the meters of the plan that have a cap per subject count.
+-- $3, of all versions that may be in force. A version that waits does so for at most a year. For a subject, only the
+-- meters of the plan that have a cap per subject count.
 SELECT b.meter
 FROM balances b
 WHERE b.tenant_id = $1::text AND b.subject = $2::text
@@ -36,7 +37,9 @@ FROM (SELECT coalesce(n.plan, t.plan) AS plan
       LEFT JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at AND t.pending_at <= $3::timestamptz
       -- citus: AND n.tenant_id = $1::text
       WHERE t.tenant_id = $1::text) AS s
-JOIN plan_allowances a ON a.plan = s.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan)
+JOIN plan_allowances a ON a.plan = s.plan AND a.version >= (
+    SELECT max(p.version) FROM plans p
+    WHERE p.plan = s.plan AND (p.version = 1 OR p.apply IS DISTINCT FROM 'next_period' OR p.created_at < $3::timestamptz - interval '400 days'))
 WHERE NOT a.gauge AND ($2::text = '' OR a.per_subject IS NOT NULL)
 ORDER BY 1;
 
@@ -75,7 +78,9 @@ FROM (
           LEFT JOIN tenant_terms n ON n.tenant_id = t.tenant_id AND n.effective_at = t.pending_at AND t.pending_at <= $9::timestamptz
           -- citus: AND n.tenant_id = $1::text
           WHERE t.tenant_id = $1::text) AS s
-    JOIN plan_allowances a ON a.plan = s.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = s.plan)
+    JOIN plan_allowances a ON a.plan = s.plan AND a.version >= (
+        SELECT max(p.version) FROM plans p
+        WHERE p.plan = s.plan AND (p.version = 1 OR p.apply IS DISTINCT FROM 'next_period' OR p.created_at < $9::timestamptz - interval '400 days'))
     WHERE NOT a.gauge AND (a.meter, '') >= ($2::text, $3::text)
 ) AS k
 WHERE ($4::text = '' OR (k.meter, k.subject) <= ($4::text, $5::text)) AND ($6::text = '' OR k.meter = $6::text)

@@ -913,16 +913,18 @@ class AsyncApi:
         allowances: Sequence[params.Allowance],
         limits: Sequence[params.PlanLimit] | None = None,
         features: Mapping[str, bool | int] | None = None,
+        apply: params.PlanApply | None = None,
     ) -> models.Plan:
         """Create a new version of a plan.
 
-        Versions are immutable. An open period keeps the version with which it was opened. The next periods use the newest
-        version. A PUT that changes nothing creates no version.
+        Versions are immutable. A tenant has the version that was the newest at the start of its billing period, or at the last
+        change of its terms. So a new version waits for the end of each tenant's billing period, unless it says `apply: now`. A
+        PUT that changes nothing creates no version.
 
         Scope: admin.
         """
         return await self._transport.call(
-            Call("PUT", "/v1/plans/{plan}", path={"plan": plan}, body={"allowances": allowances, "limits": limits, "features": features}),
+            Call("PUT", "/v1/plans/{plan}", path={"plan": plan}, body={"allowances": allowances, "limits": limits, "features": features, "apply": apply}),
             models.Plan,
         )
 

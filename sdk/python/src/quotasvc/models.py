@@ -789,6 +789,9 @@ class PlanLimit(Answer):
     ip_prefix: LimitIPPrefix | None = None
 
 
+PlanApply = Literal["now", "next_period"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan(Answer):
     """A version of a plan."""
@@ -798,6 +801,7 @@ class Plan(Answer):
     warnings: list[str] | None = None
     allowances: list[Allowance]
     limits: list[PlanLimit]
+    apply: PlanApply | None = None
     created_at: datetime
 
 

@@ -161,6 +161,9 @@ class PlanLimit(TypedDict):
     ip_prefix: NotRequired[LimitIPPrefix]
 
 
+PlanApply = Literal["now", "next_period"]
+
+
 TenantStatus = Literal["active", "suspended"]
 
 
@@ -190,6 +193,7 @@ class PlanRequest(TypedDict):
     allowances: Sequence[Allowance]
     limits: NotRequired[Sequence[PlanLimit]]
     features: NotRequired[Mapping[str, bool | int]]
+    apply: NotRequired[PlanApply]
 
 
 class LimitRequest(TypedDict):

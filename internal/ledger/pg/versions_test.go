@@ -1,0 +1,88 @@
+package pg
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// version adds a version of a plan, made now, that says when it applies.
+func (b *bundle) version(id string, number int, apply string, allowances ...string) {
+	b.t.Helper()
+	b.plan(id, number, b.now(), allowances...)
+	b.exec("UPDATE plans SET apply = $3 WHERE plan = $1 AND version = $2", id, number, apply)
+}
+
+// A version that applies now amends open periods of all tenants of the plan when they are next used, on every instance.
+func TestVersions_ApplyNow_AmendsOnEveryInstance(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).allowance("pro", "api_calls", 100, "year", "")
+	other := b.on(openLedger(t, b.url))
+	b.signUp("acme", "pro")
+	b.signUp("bolt", "pro")
+	b.mustDebit(debitOf("acme", "k1", 30))
+	other.mustDebit(debitOf("bolt", "k1", 10))
+	b.mustDebit(debitOf("bolt", "k2", 10))
+	b.version("pro", 2, "now", "api_calls 500 year tenant")
+	wantEqual(t, "remaining", other.mustDebit(debitOf("acme", "k3", 1)).Items[0].Remaining, 469)
+	wantEqual(t, "remaining", b.mustDebit(debitOf("bolt", "k3", 1)).Items[0].Remaining, 479)
+	got := b.mustBalance("acme", "api_calls")
+	assert.True(t, got.PlanVersion == 2 && got.Amended == 400, "got %+v", got)
+	b.version("pro", 3, "now", "api_calls 50 year tenant", "seats 5 year tenant")
+	wantEqual(t, "a meter that the plan gains", b.mustBalance("acme", "seats").Remaining, 5)
+	wantEqual(t, "remaining", b.mustDebit(debitOf("acme", "k4", 1)).Items[0].Remaining, 18)
+	b.mustVerify()
+}
+
+// A version that waits changes nothing. It costs each balance one read of its terms, and then none.
+func TestVersions_ThatWait_AreReadOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).allowance("pro", "api_calls", 100, "year", "")
+	b.signUp("acme", "pro")
+	b.mustDebit(debitOf("acme", "k1", 1))
+	b.version("pro", 2, "next_period", "api_calls 500 year tenant")
+	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
+	period := b.mustBalance("acme", "api_calls")
+	made := one[time.Time](b, "SELECT max(created_at) FROM plans WHERE version > 1")
+	p := unchangedPeriod{start: period.PeriodStart, plans: made, until: period.PeriodEnd.Add(-time.Second)}
+	assert.False(t, b.learned.isUnchanged(k, p), "known before it was read")
+	wantEqual(t, "remaining", b.mustDebit(debitOf("acme", "k2", 1)).Items[0].Remaining, 98)
+	assert.True(t, b.learned.isUnchanged(k, p), "the next debit reads the terms again")
+	p.until = period.PeriodEnd
+	assert.False(t, b.learned.isUnchanged(k, p), "known beyond the end of the period")
+	b.mustVerify()
+}
+
+// A balance whose open period has the newest version of its plan needs no terms, whatever happens to other plans.
+func TestVersions_Newest_NeedsNoTerms(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).allowance("pro", "api_calls", 100, "year", "")
+	b.allowance("other", "api_calls", 100, "year", "")
+	b.signUp("acme", "pro")
+	b.mustDebit(debitOf("acme", "k1", 1))
+	b.version("other", 2, "now", "api_calls 500 year tenant")
+	b.mustDebit(debitOf("acme", "k2", 1))
+	made := one[time.Time](b, "SELECT max(created_at) FROM plans WHERE version > 1")
+	assert.True(t, b.learned.isNewest("pro", 1, made), "the versions of the plan are not known")
+	assert.False(t, b.learned.isNewest("pro", 1, made.Add(time.Second)), "after a later version")
+	b.mustVerify()
+}
+
+// A version that is committed after an instance has decided under the older one amends the period at the next use.
+func TestVersions_CommittedLate_AmendAfterNewestEntry(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).allowance("pro", "api_calls", 100, "year", "")
+	b.signUp("acme", "pro")
+	b.mustDebit(debitOf("acme", "k1", 1))
+	made := b.now()
+	late := b.mustDebit(debitOf("acme", "k2", 1))
+	b.plan("pro", 2, made, "api_calls 500 year tenant")
+	b.exec("UPDATE plans SET apply = 'now' WHERE version = 2")
+	wantEqual(t, "remaining", b.mustDebit(debitOf("acme", "k3", 1)).Items[0].Remaining, 497)
+	amended := one[time.Time](b, "SELECT effective_at FROM entries WHERE kind = 'amend_up'")
+	assert.False(t, amended.Before(late.AsOf), "amended at %s; the entry before is of %s", amended, late.AsOf)
+	b.mustVerify()
+}
