@@ -136,8 +136,7 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		m.deny(i, meter, subject, amount, charged, own+over+overage < amount)
 		return ""
 	}
-	var draws []string
-	grouped := 0
+	draws, grouped := []string(nil), 0
 	part := func(on ledger.BalanceKey, g *grant, n, price int64) {
 		id := ""
 		if g != nil {
