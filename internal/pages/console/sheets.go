@@ -23,7 +23,7 @@ func lists() map[string]list {
 		"holds":    {[]string{"hold", "subject", "meter", "unit", "held", "status", "expires_at"}, holdRows},
 		"periods":  {[]string{"start", "end", "local_start", "timezone", "meter", "unit", "allowance"}, periodRows},
 		"refusals": {[]string{"at", "code", "meter", "rule", "subject", "route", "required", "available", "request_id"}, refusalRows},
-		"subjects": {[]string{"subject", "from", "to", "meter", "unit", "used", "overflow", "refunded", "operations"}, subjectRows},
+		"subjects": {[]string{"subject", "from", "to", "meter", "unit", "used", "refunded", "operations", "overflow"}, subjectRows},
 		"terms":    {[]string{"effective_at", "plan", "apply", "usage", "timezone", "reason"}, termRows},
 	}
 }
@@ -157,7 +157,7 @@ func subjectRows(c *call, v *tenantView) (rows [][]string, err error) {
 	}
 	v.users = part[*client.UsageList]{value: got}
 	for _, u := range v.everySubject() {
-		rows = append(rows, []string{u.Group["subject"], machine(v.from), machine(v.to), v.meter, v.unit(v.meter), formatInt(u.Used), formatInt(u.Overflow), formatInt(u.Refunded), formatInt(u.Operations)})
+		rows = append(rows, []string{u.Group["subject"], machine(v.from), machine(v.to), v.meter, v.unit(v.meter), formatInt(u.Used), formatInt(u.Refunded), formatInt(u.Operations), formatInt(u.Overflow)})
 	}
 	return rows, nil
 }
@@ -185,9 +185,9 @@ func sendUsage(c *call, v *tenantView) error {
 	v.usage = part[*client.UsageList]{value: got}
 	var rows [][]string
 	for _, s := range v.intervals() {
-		rows = append(rows, []string{s.label, v.Timezone, v.meter, v.unit(v.meter), formatInt(s.use.Used), formatInt(s.use.Overage), formatInt(s.use.Overflow), formatInt(s.use.Refunded), formatInt(s.use.Operations)})
+		rows = append(rows, []string{s.label, v.Timezone, v.meter, v.unit(v.meter), formatInt(s.use.Used), formatInt(s.use.Overage), formatInt(s.use.Refunded), formatInt(s.use.Operations), formatInt(s.use.Overflow)})
 	}
-	return c.sendRows(v.Tenant.Tenant+"-"+v.meter+"-use", []string{v.by, "timezone", "meter", "unit", "used", "overage", "overflow", "refunded", "operations"}, rows)
+	return c.sendRows(v.Tenant.Tenant+"-"+v.meter+"-use", []string{v.by, "timezone", "meter", "unit", "used", "overage", "refunded", "operations", "overflow"}, rows)
 }
 
 const (
