@@ -71,7 +71,7 @@ def tour_of_gauges(api: Api, tenant: str, gauge: str, plan: str) -> None:
     """Gauges, features, and the catalogue as one document."""
     api.put_meter(meter=gauge, unit="seat", kind="gauge")
     allowances = [{"meter": a.meter, "amount": a.amount, "every": a.every, "anchor": a.anchor} for a in api.get_plan(plan=plan).allowances]
-    api.put_plan(plan=plan, allowances=[*allowances, {"meter": gauge, "amount": 5}], features={"sso": True})  # type: ignore[list-item]
+    api.put_plan(plan=plan, allowances=[*allowances, {"meter": gauge, "amount": 5}], features={"sso": True}, apply="now")  # type: ignore[list-item]
     assert api.set_gauge(tenant=tenant, meter=gauge, value=3).value == 3
     assert api.get_gauge(tenant=tenant, meter=gauge).value == 3
     assert [e.after for e in api.all_gauge_entries(tenant=tenant, meter=gauge)] == [3]
