@@ -168,6 +168,29 @@ func TestLink_ManyLookUpsOfATenant_OthersDoNotWait(t *testing.T) {
 	assert.Equal(t, "globex", found.Tenant)
 }
 
+// TestLink_Invented_ShareAllConnectionsForStrangers: look-ups of what nobody made have no caller, which would have only
+// half of the connections.
+func TestLink_Invented_ShareAllConnectionsForStrangers(t *testing.T) {
+	t.Parallel()
+	s, pool := open(t)
+	id, secret := s.make(t, "acme")
+	lock := testenv.Must(t).Get(pool.Begin(t.Context()))
+	var lookUps sync.WaitGroup
+	defer lookUps.Wait()
+	defer func() { assert.NoError(t, lock.Rollback(t.Context())) }()
+	testenv.Must(t).Get(lock.Exec(t.Context(), "LOCK portal_sessions"))
+	all := int(s.db.Pool().Config().MaxConns)
+	for n := range all {
+		from := netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})
+		lookUps.Go(func() { _, _ = s.Open(t.Context(), from, id, "A"+secret[1:]) }) // its tag is wrong
+	}
+	testenv.Eventually(t, func() bool {
+		var waiting int
+		const held = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'portal_sessions'::regclass"
+		return lock.QueryRow(t.Context(), held).Scan(&waiting) == nil && waiting == all
+	}, "all connections look up")
+}
+
 func TestLink_OneMoreThanPerTenant_EndsTheOldest(t *testing.T) {
 	t.Parallel()
 	s, pool := open(t)

@@ -120,7 +120,7 @@ func use(id string) string { return "link " + id }
 
 // find reads a link. What may be invented is looked up in the room of strangers.
 func (s *Store) find(ctx context.Context, id string, secret []byte, made bool) (*Link, error) {
-	db := s.db.In(pgstore.Strangers, "")
+	db := s.db.In(pgstore.Strangers)
 	if made {
 		db = s.of(secret)
 	}

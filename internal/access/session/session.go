@@ -123,7 +123,7 @@ func (s *Store) find(ctx context.Context, id string, raw []byte, made bool) (*Se
 	if err != nil {
 		return nil, err
 	}
-	db := s.db.In(pgstore.Strangers, "")
+	db := s.db.In(pgstore.Strangers)
 	if made {
 		db = s.of(raw)
 	}

@@ -22,53 +22,56 @@ func free(t *testing.T, r *room, callers ...string) bool {
 	return false
 }
 
-func TestRoom_OneCaller_LeavesHalfToOthers(t *testing.T) {
-	t.Parallel()
-	r := newRoom(nil, 4)
-	var leaves []func()
-	enter := func(callers ...string) {
-		t.Helper()
-		leave, err := r.enter(t.Context(), callers, nil)
-		require.NoError(t, err)
-		leaves = append(leaves, leave)
-	}
-	enter("a")
-	enter("a")
-	assert.False(t, free(t, r, "a"), "a third of the same caller")
-	assert.True(t, free(t, r, "b") && free(t, r), "another caller")
-	enter("b")
-	enter()
-	assert.False(t, free(t, r, "c") || free(t, r), "a full room")
-	for _, leave := range leaves {
+// testRoom is a room whose slots a test takes.
+type testRoom struct {
+	*room
+	t      *testing.T
+	leaves []func()
+}
+
+// take takes a slot for callers.
+func (r *testRoom) take(callers ...string) {
+	r.t.Helper()
+	leave, err := r.enter(r.t.Context(), callers, nil)
+	require.NoError(r.t, err)
+	r.leaves = append(r.leaves, leave)
+}
+
+// empty gives all slots back. Then the callers get one again, and the room remembers no caller.
+func (r *testRoom) empty(callers ...string) {
+	r.t.Helper()
+	for _, leave := range r.leaves {
 		leave()
 	}
-	assert.True(t, free(t, r, "a"), "an empty room")
-	assert.Empty(t, r.callers, "callers that are gone are remembered")
+	assert.True(r.t, free(r.t, r.room, callers...), "an empty room")
+	assert.Empty(r.t, r.callers, "callers that are gone are remembered")
+}
+
+func TestRoom_OneCaller_LeavesHalfToOthers(t *testing.T) {
+	t.Parallel()
+	r := testRoom{room: newRoom(nil, 4), t: t}
+	r.take("a")
+	r.take("a")
+	assert.False(t, free(t, r.room, "a"), "a third of the same caller")
+	assert.True(t, free(t, r.room, "b") && free(t, r.room), "another caller")
+	r.take("b")
+	r.take()
+	assert.False(t, free(t, r.room, "c") || free(t, r.room), "a full room")
+	r.empty("a")
 }
 
 func TestRoom_CallerWithinACaller_LeavesHalfOfItsPart(t *testing.T) {
 	t.Parallel()
-	r := newRoom(nil, 8)
-	var leaves []func()
-	enter := func(callers ...string) {
-		t.Helper()
-		leave, err := r.enter(t.Context(), callers, nil)
-		require.NoError(t, err)
-		leaves = append(leaves, leave)
-	}
-	enter("links", "a")
-	enter("links", "a")
-	assert.False(t, free(t, r, "links", "a"), "a third of the same caller")
-	assert.True(t, free(t, r, "links", "b") && free(t, r, "other", "a"), "other callers")
-	enter("links", "b")
-	enter("links", "c")
-	assert.False(t, free(t, r, "links", "d") || free(t, r, "links"), "half of the room is full")
-	assert.True(t, free(t, r, "other", "a"), "the other half")
-	for _, leave := range leaves {
-		leave()
-	}
-	assert.True(t, free(t, r, "links", "a"), "an empty room")
-	assert.Empty(t, r.callers, "callers that are gone are remembered")
+	r := testRoom{room: newRoom(nil, 8), t: t}
+	r.take("links", "a")
+	r.take("links", "a")
+	assert.False(t, free(t, r.room, "links", "a"), "a third of the same caller")
+	assert.True(t, free(t, r.room, "links", "b") && free(t, r.room, "other", "a"), "other callers")
+	r.take("links", "b")
+	r.take("links", "c")
+	assert.False(t, free(t, r.room, "links", "d") || free(t, r.room, "links"), "half of the room is full")
+	assert.True(t, free(t, r.room, "other", "a"), "the other half")
+	r.empty("links", "a")
 }
 
 func TestRoom_TooManyWait_RefusedAtOnce(t *testing.T) {
