@@ -3409,7 +3409,7 @@ type RollStatus string
 
 // RollRequest The periods to close.
 type RollRequest struct {
-	// AsOf The roll closes periods that were due at this instant, which must not be in the future. By default it is now.
+	// AsOf The roll processes the balances that had something due at this instant, which must not be in the future. By default it is now.
 	AsOf time.Time `json:"as_of,omitempty,omitzero"`
 }
 

@@ -25,19 +25,13 @@ func (b *Book) changesBy(at time.Time) bool {
 	return t != nil && !when.After(at)
 }
 
-// advance processes every event that is due by the instant `now`: see advanceTo.
-func (b *Book) advance(now time.Time, j *[]Entry) (more bool, err error) {
-	_, more, err = b.advanceTo(now, now, advanceStepsMax, j)
-	return more, err
-}
-
-// advanceTo processes every event due by the instant `until`, in the order in which they were due, as if each had
+// advance processes every event due by the instant `now`, in the order in which they were due, as if each had
 // been processed on time. At one instant, holds end first, then grants expire, then the period closes and the next
 // opens, then grants take effect, then terms change. If it stops because it has made `most` steps, or has written
-// entriesPerStep entries for each of these, it returns more = true. The result depends only on the book and the
-// arguments. Entries are appended to j with the instant `now`.
-func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int, more bool, err error) {
-	if b.Broken != nil || !b.due(until) {
+// entriesPerStep entries for each of these, it returns more = true. It stops only where the next thing is an event, so
+// NextEvent says how far it came. The result depends only on the book and the arguments. Entries are appended to j with the instant `now`.
+func (b *Book) advance(now time.Time, most int, j *[]Entry) (steps int, more bool, err error) {
+	if b.Broken != nil || !b.due(now) {
 		return 0, false, b.Broken
 	}
 	if !b.loaded {
@@ -49,23 +43,20 @@ func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int,
 			return 0, false, err
 		}
 	}
-	for first := len(*j); b.due(until); steps++ {
-		if steps == most || len(*j)-first >= most*entriesPerStep {
+	for first := len(*j); b.due(now); steps++ {
+		switch t, at := b.nextChange(); {
+		case t != nil && at.Before(b.NextEvent):
+			err = b.change(t, at, now, j)
+		case steps >= most || len(*j)-first >= most*entriesPerStep:
 			return steps, true, nil
+		default:
+			err = b.step(b.NextEvent, now, j)
 		}
-		if err := b.next(b.NextEvent, until, now, j); err != nil {
+		if err != nil {
 			return steps, false, err
 		}
 	}
 	return steps, false, nil
-}
-
-// next processes what comes next: the events that are due at the instant `due`, or a change of terms before.
-func (b *Book) next(due, until, now time.Time, j *[]Entry) error {
-	if t, at := b.nextChange(); t != nil && at.Before(due) {
-		return b.change(t, at, until, now, j)
-	}
-	return b.step(due, until, now, j)
 }
 
 // openFirst opens the period that contains the tenant's sign-up, even if the plan lacked the meter then. So the
@@ -83,9 +74,9 @@ func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 	return nil
 }
 
-// step processes everything due at one instant, and skips idle periods that end by the instant `until`. Holds come
+// step processes everything due at one instant, and skips idle periods that end by the instant `now`. Holds come
 // first, because the units that a hold returns may expire with their grant.
-func (b *Book) step(due, until, now time.Time, j *[]Entry) error {
+func (b *Book) step(due, now time.Time, j *[]Entry) error {
 	for _, h := range b.Holds {
 		if h.Open() > 0 && !h.ExpiresAt.After(due) {
 			b.endLine(j, h, due, now)
@@ -106,7 +97,7 @@ func (b *Book) step(due, until, now time.Time, j *[]Entry) error {
 		}
 	}
 	if closes {
-		if err := b.roll(to, until, now, j); err != nil {
+		if err := b.roll(to, now, j); err != nil {
 			return err
 		}
 		b.prune()
@@ -288,9 +279,9 @@ func (b *Book) activate(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	b.enterDue(j, EntryGrant, systemID("effective", b.BalanceKey, g.ID), 1, g, g.Amount, due, now)
 }
 
-// roll closes the open period at its end, skips the idle periods that end by the instant `until`, and opens the next
+// roll closes the open period at its end, skips the idle periods that end by the instant `now`, and opens the next
 // period.
-func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
+func (b *Book) roll(o *opening, now time.Time, j *[]Entry) error {
 	at := b.End
 	closing := b.Remaining() + b.Held
 	o.owing = b.closeOverage(at, now, j)
@@ -301,7 +292,7 @@ func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
 		Closing: closing, LastSeq: b.Seq, ClosedAt: period.Later(now, at),
 	})
 	b.Sums = Sums{Opening: closing, Held: b.Held}
-	if n, end := b.idleRun(o, until); n > 0 {
+	if n, end := b.idleRun(o, now); n > 0 {
 		var err error
 		if o, err = b.skipIdle(o, n, end, now, j); err != nil {
 			return err

@@ -148,7 +148,7 @@ func (n *Next) add(err error, by *Call) {
 func (b *Batch) advance() (catchUp bool, err error) {
 	for _, book := range b.Books {
 		mark := len(b.journal)
-		more, err := book.advance(period.Later(b.Now, book.UpdatedAt), &b.journal)
+		_, more, err := book.advance(period.Later(b.Now, book.UpdatedAt), advanceStepsMax, &b.journal)
 		switch {
 		case errors.Is(err, errNotLoaded), errors.Is(err, errPastUse):
 			return false, err
@@ -182,20 +182,20 @@ func (b *Batch) AdvanceInMemory(stop func() error) error {
 	return nil
 }
 
-// RollTo processes the events that were due by the instant asOf, which must not be in the future. Rolls use it. The
-// argument `most` is the approximate limit on the events of all books together. Beyond the limit, books stay unchanged
-// and due. RollTo returns the number of books that it finished, and the errors of broken books.
-func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[BalanceKey]error) {
+// Roll processes everything that is due. Rolls use it. The argument `most` is the approximate limit on the events of all
+// books together. Beyond the limit, books stay unchanged and due. Roll returns the number of books that it finished, and
+// the errors of broken books.
+func (b *Batch) Roll(most int) (finished int, broken map[BalanceKey]error) {
 	broken = map[BalanceKey]error{}
 	for _, book := range b.Books {
 		if most <= 0 {
 			break
 		}
-		mark := len(b.journal)
-		steps, more, err := book.advanceTo(asOf, period.Later(b.Now, book.UpdatedAt), min(most, advanceStepsMax), &b.journal)
+		mark, now := len(b.journal), period.Later(b.Now, book.UpdatedAt)
+		steps, more, err := book.advance(now, min(most, advanceStepsMax), &b.journal)
 		most -= steps + 1
 		if err == nil && !more {
-			if book.refresh(); !book.RollAt.After(asOf) { // the stored RollAt may be from another version
+			if book.refresh(); !book.RollAt.After(now) { // the stored RollAt may be from another version
 				err = fmt.Errorf("ledger: balance %v is due at %s when all that is due was worked off", book.BalanceKey, book.RollAt.Format(time.RFC3339))
 			}
 		}

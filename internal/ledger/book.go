@@ -41,7 +41,7 @@ type Book struct {
 	active     bool      // the open period has entries besides those of its opening, or will have some before it ends
 	firstEntry bool      // the open period got its first entry besides those of its opening, so RollAt has changed
 	cut        bool      // a change of the interval has moved the end of the open period
-	writtenAt  time.Time // UpdatedAt as it was read: everything due until then had been processed
+	processed  time.Time // everything due until then had been processed when the balance was read
 
 	past    []PastUse // what WantsPastUse asked for
 	wanted  PastUse   // what pastUse lacked
@@ -69,7 +69,9 @@ func NewBook(row BalanceRow) *Book {
 	if !row.knows() {
 		row.Entitled, row.Short, row.CarriedFrom, row.OverageBefore = 0, 0, time.Time{}, 0
 	}
-	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, readSeq: row.Seq, active: !row.Start.IsZero() && !row.RollAt.After(row.End)}
+	// If a transaction has worked off only a part of what was due, an event is still due at UpdatedAt.
+	processed := period.Earlier(row.UpdatedAt, row.NextEvent)
+	return &Book{BalanceRow: row, processed: processed, readSeq: row.Seq, active: !row.Start.IsZero() && !row.RollAt.After(row.End)}
 }
 
 // LoadGrants sets the open grants and hold lines as stored. The stored remainder of the head is out of date; the

@@ -63,7 +63,7 @@ func (t *Terms) rules(b *BalanceRow) bool {
 }
 
 // nextChange returns the terms that change the open period next, and when. It returns nil if the period ends before.
-// Terms take effect at their own instant, or after the balance's last write if they were committed later. Terms with an
+// Terms take effect at their own instant, or after the balance's last decision if they were committed later. Terms with an
 // instant before the period began were committed after it was opened, unless the period was opened under them.
 func (b *Book) nextChange() (*Terms, time.Time) {
 	if !b.Opened() {
@@ -77,7 +77,7 @@ func (b *Book) nextChange() (*Terms, time.Time) {
 		case !t.since.After(b.Start) && (t != b.Timeline.At(b.Start) || t.opened(&b.BalanceRow)):
 			continue
 		}
-		if at := period.Later(t.since, b.writtenAt); at.Before(b.End) {
+		if at := period.Later(t.since, b.processed); at.Before(b.End) {
 			return t, at
 		}
 		break
@@ -86,13 +86,13 @@ func (b *Book) nextChange() (*Terms, time.Time) {
 }
 
 // change applies the terms t to the open period at the instant `at`.
-func (b *Book) change(t *Terms, at, until, now time.Time, j *[]Entry) error {
+func (b *Book) change(t *Terms, at, now time.Time, j *[]Entry) error {
 	if t.kind() == b.kind() {
 		return b.amend(t, at, now, j)
 	}
 	b.End = period.Later(at, b.Start.Add(time.Microsecond)) // two periods never begin at one instant
 	b.cut = true
-	return b.step(b.End, until, now, j)
+	return b.step(b.End, now, j)
 }
 
 // amend applies terms of the same interval. The period goes on.

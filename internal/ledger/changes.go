@@ -39,7 +39,7 @@ type RefundRow struct {
 	Units  int64 // see RefundSum
 }
 
-// Changes returns the rows to write. It is called once, after Decide or RollTo. Broken books are left out: no
+// Changes returns the rows to write. It is called once, after Decide or Roll. Broken books are left out: no
 // operation on such a book succeeded.
 func (b *Batch) Changes() Changes {
 	b.chainEntries()

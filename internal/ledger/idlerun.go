@@ -125,7 +125,7 @@ func (r *IdleRun) derive(p period.Period, s idleState) (*IdlePeriod, error) {
 	}
 	var j []Entry
 	b.open(o, p.Start, &j, p.Start)
-	if err := b.step(b.End, b.End, b.End, &j); err != nil {
+	if err := b.step(b.End, b.End, &j); err != nil {
 		return nil, err
 	}
 	out := &IdlePeriod{PeriodRow: b.Closed[0]}

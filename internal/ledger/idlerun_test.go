@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -77,12 +78,40 @@ func TestIdleRun_PaysForYears_TakesSeveralRounds(t *testing.T) {
 	for more := true; more; rounds++ {
 		var j []Entry
 		var err error
-		more, err = b.advance(now, &j)
+		_, more, err = b.advance(now, advanceStepsMax, &j)
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(j), advanceStepsMax*entriesPerStep+2*payingMax+entriesPerStep)
 	}
 	assert.Greater(t, rounds, 5)
 	assert.Zero(t, b.Overage)
+}
+
+// A change of terms takes effect at its own instant even if an earlier transaction has worked off the first part of
+// a long backlog.
+func TestIdleRun_TermsChangeInBacklog_TakeEffectAtTheirInstant(t *testing.T) {
+	t.Parallel()
+	b := owing(60_000)
+	more := b.Timeline[0]
+	more.since, more.now, more.version, more.Allowance.Amount = b.Start.Add(9_000*time.Hour+time.Minute), true, 2, 3
+	b.Timeline = append(b.Timeline, more)
+	now, rounds := b.Start.Add(3*365*24*time.Hour), 0
+	amended := func(e Entry) bool { return e.Kind == EntryAmendUp }
+	for ; ; rounds++ {
+		var j []Entry
+		_, goesOn, err := b.advance(now, advanceStepsMax, &j)
+		require.NoError(t, err)
+		if at := slices.IndexFunc(j, amended); at >= 0 {
+			assert.Equal(t, more.since, j[at].EffectiveAt)
+			assert.Equal(t, more.since.Truncate(time.Hour), j[at].PeriodStart)
+			break
+		}
+		require.True(t, goesOn, "the change has no entry")
+		next := NewBook(b.BalanceRow) // as the next transaction reads it
+		next.Timeline, next.Terms = b.Timeline, b.Terms
+		next.LoadGrants(b.Grants, nil)
+		b = next
+	}
+	assert.Positive(t, rounds)
 }
 
 // owing returns an hourly balance that owes overage. Each period pays 1 unit of its allowance and 2 that roll over.

@@ -178,9 +178,9 @@ func (b *Book) skipTo(until time.Time) error {
 		}
 		var err error
 		if t != nil && !at.After(next) && b.NextEvent.After(next) {
-			err = b.change(t, at, until, until, nil)
+			err = b.change(t, at, until, nil)
 		} else {
-			err = b.step(next, until, until, nil)
+			err = b.step(next, until, nil)
 		}
 		if err != nil {
 			return err

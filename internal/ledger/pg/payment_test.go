@@ -86,6 +86,20 @@ func TestHold_AtRatio_CapturedBeyond_IsRoundedWithTheRest(t *testing.T) {
 
 // A hold, a capture of it and another capture of more than is held are one batch: the rows of new lines have all that
 // the batch changed in them.
+// The price changes while a hold is open. Its reserved units keep their price. Units beyond the hold have the new one.
+func TestHold_AtRatio_CapturedBeyondAtAnotherPrice_AddsUp(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).paying()
+	b.allowance("late", "api_calls", 0, "month", "ratio_meter = 'credits', ratio_units = 1, ratio_per = 100")
+	mustDo(b, holdOf("acme", "k1", "h1", 1500))
+	b.changeNow("acme", "late", b.now())
+	c := capture("c1", 1600)
+	c.Final = true
+	mustDo(b, c)
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 21, Used: 3})
+	b.mustVerify()
+}
+
 func TestHold_AtRatio_CreatedAndCapturedInOneBatch(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).paying()

@@ -56,7 +56,7 @@ const (
 // Roll is one run over the balances that have events due.
 type Roll struct {
 	ID         string
-	AsOf       time.Time // the roll processes events due at or before this instant
+	AsOf       time.Time // the roll processes the balances that have events due at or before this instant
 	Status     RollStatus
 	Total      int64 // balances due when it began
 	Processed  int64 // balances that were processed; may exceed Total when more become due
@@ -439,7 +439,8 @@ func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args 
 		if err := t.readMore(ctx, &plan{reads: readAll}); err != nil {
 			return err
 		}
-		out.finished, out.broken = t.batch.RollTo(asOf, rollEvents)
+		t.batch.Now = period.Later(t.batch.Now, asOf) // a clock may have been set back since the roll began
+		out.finished, out.broken = t.batch.Roll(rollEvents)
 		changes := t.batch.Changes()
 		return t.commit(ctx, &pgx.Batch{}, &changes)
 	})

@@ -93,6 +93,27 @@ func TestTermsNow_CommittedAfterNextPeriodOpened_AmendsIt(t *testing.T) {
 	wantEqual(t, "amended, after one more debit", b.mustBalance("acme", "api_calls").Amended, 400)
 }
 
+// A roll may lag behind a change of terms: it began before the change, or its as_of is older. A balance that it
+// processes after the change has the period that begins at the instant of the change.
+func TestTermsNow_RollLagsBehind_TakesEffectAtItsInstant(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).allowance("small", "api_calls", 100, "day", "")
+	b.allowance("large", "api_calls", 500, "year", "")
+	b.signUp("acme", "small")
+	grant := topupOf("acme", "g1", "api_calls", 5)
+	grant.ExpiresAt = b.now().Add(time.Second)
+	mustDo(b, grant)
+	b.rewind("acme", time.Second)
+	before := b.now()
+	at := b.now()
+	b.changeNow("acme", "large", at)
+	rolled, err := b.RunRoll(t.Context(), &before, func(Roll) {})
+	assert.True(t, err == nil && rolled.Processed == 1, "got %+v, %v", rolled, err)
+	got := b.mustBalance("acme", "api_calls")
+	assert.True(t, got.Plan == "large" && got.PeriodStart.Equal(at), "changed at %s: %+v", at, got)
+	b.mustVerify()
+}
+
 // If a change has no effect on a meter, the ledger examines it only once for each balance, and not with every debit.
 func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	t.Parallel()

@@ -104,8 +104,8 @@ LIMIT 100;
 -- Compares how the hold lines of tenant $1 pay for items with the items and the captures. It returns at most 100
 -- differences: meter, subject, hold, line, name of the value, the expected value, the line's value. If $2 is true,
 -- older entries are archived, and nothing that needs captures or refunds is compared. Lines of one hold, item, meter
--- and price are a payment: its first line has `paid` and `beyond`. Lines without pays_for at a price that is not a
--- whole number are of a version that did not count the rest.
+-- and price are a payment: its first line has `paid` and `beyond`. Only the payment with the hold's first lines has paid
+-- units. Lines without pays_for at a price that is not a whole number are of a version that did not count the rest.
 WITH captures AS (
     SELECT e.meter, e.detail ->> 'hold' AS hold_id, e.item, (e.detail #>> '{overflow,price}')::numeric AS price,
            coalesce((e.detail #>> '{overflow,per}')::numeric, 1) AS per, sum(coalesce((e.detail #>> '{overflow,units}')::numeric, 0)) AS units,
@@ -122,7 +122,8 @@ WITH captures AS (
     WHERE l.tenant_id = $1::text
 ), bought AS (
     SELECT n.*, n.of_amount - coalesce(sum(n.amount) FILTER (WHERE n.meter = n.of_meter AND n.subject = '') OVER i, 0) AS units,
-           n.meter <> n.of_meter AS overflows, first_value(n.line) OVER p = n.line AS leads, first_value(n.paid) OVER p AS leading,
+           n.meter <> n.of_meter AS overflows, min(n.line) FILTER (WHERE n.meter <> n.of_meter) OVER i = first_value(n.line) OVER p AS reserves,
+           first_value(n.line) OVER p = n.line AS leads, first_value(n.paid) OVER p AS leading,
            sum(n.amount) OVER p AS total, sum(n.captured - n.refunded) OVER p AS taken, sum(n.refunded) OVER p AS given_back,
            sum(n.deferred) OVER p AS all_deferred, sum(n.beyond) OVER p AS all_beyond, sum(n.amount - n.captured - n.returned) OVER p AS open
     FROM lines n
@@ -144,7 +145,7 @@ CROSS JOIN LATERAL (VALUES
     ('price', '1 for 1', k.price || ' for ' || k.per, NOT k.overflows),
     ('price', 'that of a capture', k.price || ' for ' || k.per, k.overflows AND k.captured > 0 AND NOT k.captured_at_price AND NOT $2::boolean),
     ('price', k.total::text, ceil(k.units * k.price / k.per)::text, k.overflows AND NOT k.captured_at_all AND NOT $2::boolean),
-    ('paid units', CASE WHEN k.overflows AND k.per <> 1 THEN k.units ELSE 0 END::text, k.paid::text, k.leads OR k.paid <> 0),
+    ('paid units', CASE WHEN k.reserves AND k.per <> 1 THEN k.units ELSE 0 END::text, k.paid::text, k.leads OR k.paid <> 0),
     ('meter paid for', CASE WHEN k.overflows AND k.per <> 1 THEN k.of_meter ELSE '' END, k.pays_for, k.pays_for <> '' OR k.deferred + k.refunded <> 0 OR k.beyond <> 0),
     ('refunded units', 'at most ' || k.all_refunded, k.given_back::text, k.given_back > k.all_refunded AND NOT $2::boolean),
     ('refunded units', 'at most ' || k.captured, k.refunded::text, k.refunded > k.captured),
