@@ -121,15 +121,19 @@ func (tx *txn) patchTenant(ctx context.Context, before *lockedTenant, p *TenantP
 	if err := tx.requireOverridable(ctx, before, &t); err != nil {
 		return change, err
 	}
+	versions, err := tx.versions(ctx, &before.Tenant, &t)
+	if err != nil {
+		return change, err
+	}
 	change = p.change()
-	change.Before = before.Tenant
+	change.Before, change.BeforeVersions = before.Tenant, versions.Of(&before.Tenant)
 	after, did, err := tx.changeTenant(ctx, before, t, p.timing())
 	if err != nil {
 		return change, err
 	}
-	change.After = after
+	change.After, change.AfterVersions = after, versions.Of(&after)
 	if did.now { // also a change that was to wait, if there was nothing to wait for
-		change.Apply = applyNow
+		change.Apply, change.AfterVersions.InForce = applyNow, versions.newest[after.Plan]
 	}
 	if p.DryRun {
 		return change, pgstore.ErrRollback

@@ -25,34 +25,23 @@ type Versions struct {
 	now    time.Time
 }
 
-// Newest returns the newest version of a plan.
-func (v *Versions) Newest(plan string) int32 { return v.newest[plan] }
-
-// InForce returns the version of the plan of t that is in force now.
-func (v *Versions) InForce(t *Tenant) int32 {
-	if a := v.at(t); a != nil && a.Plan == t.Plan {
-		return a.Version.Version
-	}
-	return v.newest[t.Plan]
+// TenantVersions are the versions of the plans of one tenant.
+type TenantVersions struct {
+	InForce int32 `json:"in_force"`         // of the plan in force
+	Pending int32 `json:"pending,omitzero"` // the newest of the plan that waits; 0: no change waits
 }
 
-// Before returns the version that was in force before the newest terms of the tenant, whose terms t were in force then.
-func (v *Versions) Before(t *Tenant) int32 {
-	version := v.newest[t.Plan]
-	now := v.at(t)
-	if now == nil {
-		return version
+// Of returns the versions of a tenant as it is now.
+func (v *Versions) Of(t *Tenant) TenantVersions {
+	out := TenantVersions{InForce: v.newest[t.Plan]}
+	if a := ledger.AgreedAt(v.agreed[t.ID], v.now); a != nil && a.Plan == t.Plan {
+		out.InForce = a.Version.Version
 	}
-	for _, a := range v.agreed[t.ID] {
-		if a.Since.Before(now.AgreedAt) {
-			version = a.Version.Version
-		}
+	if t.Pending != nil {
+		out.Pending = v.newest[t.Pending.Plan]
 	}
-	return version
+	return out
 }
-
-// at returns what the tenant has now, or nil if it has the newest version.
-func (v *Versions) at(t *Tenant) *ledger.Agreement { return ledger.AgreedAt(v.agreed[t.ID], v.now) }
 
 // PlanVersions returns the versions of the plans that these tenants have and will have.
 func (s *Store) PlanVersions(ctx context.Context, tenants ...*Tenant) (versions *Versions, err error) {
@@ -92,5 +81,5 @@ func (tx *txn) planOf(ctx context.Context, t *Tenant) ([]Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tx.wholePlans(ctx, "SelectPlanVersion", t.Plan, versions.InForce(t))
+	return tx.wholePlans(ctx, "SelectPlanVersion", t.Plan, versions.Of(t).InForce)
 }

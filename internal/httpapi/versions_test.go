@@ -185,3 +185,35 @@ func TestVersions_ChangeOfTerms_BringsNewest(t *testing.T) {
 	v.walk("after the change", 2)
 	v.all[0].verifyClean()
 }
+
+// The answer to a change of the plan names the version of the earlier plan that was in force. A retry gets the same answer.
+func TestVersions_ChangeOfPlan_NamesVersionBefore(t *testing.T) {
+	t.Parallel()
+	s := newService(t).rhythmic()
+	plan := func(id string, amount int) {
+		s.call("PUT", "/v1/plans/"+id, fmt.Sprintf(
+			`{"allowances":[{"meter":"calls","amount":%d,"every":"month","anchor":"tenant"}]}`, amount)).want(200, 201)
+	}
+	plan("old", 10)
+	plan("new", 20)
+	s.call("PUT", "/v1/tenants/dora", `{"plan":"old"}`).want(201)
+	plan("old", 11)
+	change := func(body string, headers ...string) *answer {
+		return s.call("PATCH", "/v1/tenants/dora", body, headers...).want(200)
+	}
+	for _, more := range []string{`,"dry_run":true`, ""} {
+		got := decoded[client.TenantChange](change(`{"plan":"new"` + more + `}`))
+		assert.Equal(t, int32(1), got.PlanVersion, "until the billing period ends")
+		assert.Equal(t, int32(1), got.Pending.PlanVersion)
+	}
+	key := []string{headerIdempotencyKey, "move"}
+	dry := decoded[client.TenantChange](change(`{"plan":"new","apply":"now","dry_run":true}`))
+	first := change(`{"plan":"new","apply":"now"}`, key...)
+	plan("new", 21)
+	change(`{"plan":"old","apply":"now"}`)
+	assert.Equal(t, string(first.body), string(change(`{"plan":"new","apply":"now"}`, key...).body))
+	got := decoded[client.TenantChange](first)
+	for _, c := range []client.TenantChange{dry, got} {
+		assert.Equal(t, []int32{1, 1}, []int32{c.Before.PlanVersion, c.PlanVersion}, "%+v", c)
+	}
+}
