@@ -190,7 +190,7 @@ SELECT p.step, least(sum(p.used), 9223372036854775807)::bigint, least(sum(p.over
        least(sum(p.overflow), 9223372036854775807)::bigint, least(sum(p.refunded), 9223372036854775807)::bigint, sum(p.operations)::bigint
 FROM parts p
 GROUP BY p.step
-HAVING sum(p.operations) > 0
+HAVING sum(p.operations) > 0 OR sum(p.overflow) > 0
 ORDER BY p.step;
 
 -- name: UsageBySubject
