@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
+	"github.com/quotasvc/quotasvc/internal/ledger/agreed"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
@@ -204,15 +205,28 @@ func (s *Store) TenantsNamed(ctx context.Context, ids []string) (tenants []Tenan
 	return tenants, err
 }
 
-// TenantPlan is a tenant's plan and time zone.
-type TenantPlan struct{ ID, Plan, Timezone string }
+// TenantPlan is a tenant's plan and time zone. Version is the version of the plan that is in force; 0: the newest.
+type TenantPlan struct {
+	ID, Plan, Timezone string
+	Version            int32 `db:"-"`
+}
 
 // TenantPlans returns the plans of the tenants in ids that exist, from PostgreSQL. It is for reads of many tenants
 // that are rarely used. It does not cache them, because they would displace other tenants from memory.
 func (s *Store) TenantPlans(ctx context.Context, ids []string) (plans []TenantPlan, err error) {
 	err = s.read(ctx, "read plans of tenants", func(ctx context.Context, tx *txn) (err error) {
-		plans, err = pgx.CollectRows(tx.query(ctx, "SelectTenantPlans", ids, s.db.Now()), pgx.RowToStructByPos[TenantPlan])
-		return wrap("select plans of tenants", err)
+		now := s.db.Now()
+		plans, err = pgx.CollectRows(tx.query(ctx, "SelectTenantPlans", ids, now), pgx.RowToStructByPos[TenantPlan])
+		if err != nil {
+			return wrap("select plans of tenants", err)
+		}
+		inForce, err := agreed.InForce(ctx, tx, s.queries, ids, now)
+		for i := range plans {
+			if a := inForce[plans[i].ID]; a != nil && a.Plan == plans[i].Plan {
+				plans[i].Version = a.Version.Version
+			}
+		}
+		return err
 	})
 	return plans, err
 }

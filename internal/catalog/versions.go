@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,9 +19,8 @@ type PlanVersion struct {
 // Versions are the versions of plans that some tenants have. A tenant has the newest version unless that version waits
 // for the end of its billing period: see ledger.Agreements.
 type Versions struct {
-	newest map[string]int32              // by plan
-	agreed map[string][]ledger.Agreement // by tenant; only tenants for which a version may wait
-	now    time.Time
+	newest map[string]int32             // by plan
+	agreed map[string]*ledger.Agreement // by tenant; only tenants for which a version may wait
 }
 
 // TenantVersions are the versions of the plans of one tenant.
@@ -34,7 +32,7 @@ type TenantVersions struct {
 // Of returns the versions of a tenant as it is now.
 func (v *Versions) Of(t *Tenant) TenantVersions {
 	out := TenantVersions{InForce: v.newest[t.Plan]}
-	if a := ledger.AgreedAt(v.agreed[t.ID], v.now); a != nil && a.Plan == t.Plan {
+	if a := v.agreed[t.ID]; a != nil && a.Plan == t.Plan {
 		out.InForce = a.Version.Version
 	}
 	if t.Pending != nil {
@@ -53,7 +51,7 @@ func (s *Store) PlanVersions(ctx context.Context, tenants ...*Tenant) (versions 
 }
 
 func (tx *txn) versions(ctx context.Context, tenants ...*Tenant) (*Versions, error) {
-	v := &Versions{newest: map[string]int32{}, now: tx.store.db.Now()}
+	v := &Versions{newest: map[string]int32{}}
 	var ids, plans []string
 	for _, t := range tenants {
 		ids, plans = append(ids, t.ID), append(plans, t.Plan)
@@ -70,7 +68,7 @@ func (tx *txn) versions(ctx context.Context, tenants ...*Tenant) (*Versions, err
 	if err != nil {
 		return nil, wrap("select versions of plans", err)
 	}
-	v.agreed, err = agreed.Waiting(ctx, tx, tx.store.queries, slices.Compact(ids), v.now)
+	v.agreed, err = agreed.InForce(ctx, tx, tx.store.queries, slices.Compact(ids), tx.store.db.Now())
 	return v, err
 }
 

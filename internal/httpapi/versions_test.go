@@ -217,3 +217,30 @@ func TestVersions_ChangeOfPlan_NamesVersionBefore(t *testing.T) {
 		assert.Equal(t, []int32{1, 1}, []int32{c.Before.PlanVersion, c.PlanVersion}, "%+v", c)
 	}
 }
+
+// The buckets and counts of a limit are those of the version that the tenant has, also while a version without it waits.
+func TestVersions_ThatWait_LeaveReportsOfLimits(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	put := func(limits string, version int32) {
+		s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(200, 201)
+		s.call("PUT", "/v1/plans/pro", `{"allowances":[{"meter":"calls","amount":1,"every":"month","anchor":"tenant"}],
+			"limits":[`+limits+`]}`).want(200, 201)
+		s.eventually("the version is known", func() bool {
+			p := s.server.catalog.Snapshot().Plans["pro"]
+			return p != nil && p.Version == version
+		})
+	}
+	limit := func(rule string, rate int) string {
+		return fmt.Sprintf(`{"rule":%q,"per":["tenant"],"kind":"token_bucket","rate":"%d/day"}`, rule, rate)
+	}
+	put(limit("rps", 100)+","+limit("bulk", 50), 1)
+	s.call("PUT", "/v1/tenants/dora", `{"plan":"pro"}`).want(201)
+	s.call("POST", "/v1/limits/charge", `{"tenant":"dora","rules":["rps","bulk"]}`).want(200)
+	put(limit("rps", 10), 2)
+	for rule, burst := range map[string]int64{"rps": 100, "bulk": 50} {
+		got := s.top(rule, "").Items
+		assert.True(t, len(got) == 1 && got[0].Limit == burst && got[0].Used == 1, "%s: %+v", rule, got)
+		s.call("GET", "/v1/limits/"+rule+"/shadow", "").want(200)
+	}
+}
