@@ -72,7 +72,8 @@ const (
 // TenantChange is a tenant before and after a patch. For a dry run, the field After is the tenant that the patch would
 // store.
 type TenantChange struct {
-	Before, After Tenant
+	Before, After                 Tenant
+	BeforeVersions, AfterVersions TenantVersions
 
 	// Apply, Prorate and Usage say how the patch changes terms, as in Terms, with the defaults. Apply and Usage are
 	// empty if the patch changes no terms. Apply is applyNow for a change that had nothing to wait for.

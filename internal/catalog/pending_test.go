@@ -189,7 +189,7 @@ func TestPending_TakesEffectOnTwoInstances_ToldOnce(t *testing.T) {
 		require.EqualValues(t, 3, stored.Version)
 		plans, err := i.TenantPlans(ctx, []string{"acme"})
 		require.NoError(t, err)
-		require.Equal(t, []TenantPlan{{"acme", "lean", "UTC"}}, plans)
+		require.Equal(t, []TenantPlan{{ID: "acme", Plan: "lean", Timezone: "UTC"}}, plans)
 	}
 	done := make(chan error, 2)
 	for _, i := range both {

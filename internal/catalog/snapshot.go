@@ -206,6 +206,11 @@ func (s *Snapshot) Plan(id string, version int32) *Plan {
 	return s.Plans[id]
 }
 
+// AllPlans returns the newest versions of all plans, and the older ones that may be in force for some tenants.
+func (s *Snapshot) AllPlans() []*Plan {
+	return slices.AppendSeq(slices.Collect(maps.Values(s.Plans)), maps.Values(s.Older))
+}
+
 // compareRules orders limits by their names.
 func compareRules(a, b *Limit) int { return strings.Compare(a.Rule, b.Rule) }
 

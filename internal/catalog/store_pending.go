@@ -272,18 +272,20 @@ type storedChange struct {
 
 // storedTenant is a tenant in the table tenant_changes.
 type storedTenant struct {
-	Tenant    Tenant    `json:"tenant"`
-	Pending   *Pending  `json:"pending,omitzero"`
-	Version   int64     `json:"version"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	Tenant    Tenant         `json:"tenant"`
+	Pending   *Pending       `json:"pending,omitzero"`
+	Version   int64          `json:"version"`
+	Versions  TenantVersions `json:"versions"`
+	CreatedAt time.Time      `json:"created_at"`
+	UpdatedAt time.Time      `json:"updated_at"`
 }
 
-func storedOf(t *Tenant) storedTenant {
+func storedOf(t *Tenant, versions TenantVersions) storedTenant {
 	return storedTenant{
 		Tenant:    *t,
 		Pending:   t.Pending,
 		Version:   t.Version,
+		Versions:  versions,
 		CreatedAt: t.CreatedAt,
 		UpdatedAt: t.UpdatedAt,
 	}
@@ -329,7 +331,8 @@ func (tx *txn) replay(ctx context.Context, tenant string, p *TenantPatch) (chang
 			"was used for another change of the tenant %q", tenant)
 	}
 	return TenantChange{
-		Before: answer.Before.tenant(), After: answer.After.tenant(),
+		Before: answer.Before.tenant(), BeforeVersions: answer.Before.Versions,
+		After: answer.After.tenant(), AfterVersions: answer.After.Versions,
 		Apply: answer.Apply, Prorate: answer.Prorate, Usage: answer.Usage,
 		Replayed: true,
 	}, true, nil
@@ -352,8 +355,8 @@ func (tx *txn) remember(ctx context.Context, tenant string, p *TenantPatch, c *T
 		return wrap("forget keys of changes", err)
 	}
 	answer := storedChange{
-		Before:  storedOf(&c.Before),
-		After:   storedOf(&c.After),
+		Before:  storedOf(&c.Before, c.BeforeVersions),
+		After:   storedOf(&c.After, c.AfterVersions),
 		Apply:   c.Apply,
 		Prorate: c.Prorate,
 		Usage:   c.Usage,

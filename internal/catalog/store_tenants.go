@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/kit/listing"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
+	"github.com/quotasvc/quotasvc/internal/ledger/agreed"
 	"github.com/quotasvc/quotasvc/internal/outbox/events"
 	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 	"github.com/quotasvc/quotasvc/internal/store/pgstore"
@@ -121,15 +122,19 @@ func (tx *txn) patchTenant(ctx context.Context, before *lockedTenant, p *TenantP
 	if err := tx.requireOverridable(ctx, before, &t); err != nil {
 		return change, err
 	}
+	versions, err := tx.versions(ctx, &before.Tenant, &t)
+	if err != nil {
+		return change, err
+	}
 	change = p.change()
-	change.Before = before.Tenant
+	change.Before, change.BeforeVersions = before.Tenant, versions.Of(&before.Tenant)
 	after, did, err := tx.changeTenant(ctx, before, t, p.timing())
 	if err != nil {
 		return change, err
 	}
-	change.After = after
+	change.After, change.AfterVersions = after, versions.Of(&after)
 	if did.now { // also a change that was to wait, if there was nothing to wait for
-		change.Apply = applyNow
+		change.Apply, change.AfterVersions.InForce = applyNow, versions.newest[after.Plan]
 	}
 	if p.DryRun {
 		return change, pgstore.ErrRollback
@@ -200,15 +205,28 @@ func (s *Store) TenantsNamed(ctx context.Context, ids []string) (tenants []Tenan
 	return tenants, err
 }
 
-// TenantPlan is a tenant's plan and time zone.
-type TenantPlan struct{ ID, Plan, Timezone string }
+// TenantPlan is a tenant's plan and time zone. Version is the version of the plan that is in force; 0: the newest.
+type TenantPlan struct {
+	ID, Plan, Timezone string
+	Version            int32 `db:"-"`
+}
 
 // TenantPlans returns the plans of the tenants in ids that exist, from PostgreSQL. It is for reads of many tenants
 // that are rarely used. It does not cache them, because they would displace other tenants from memory.
 func (s *Store) TenantPlans(ctx context.Context, ids []string) (plans []TenantPlan, err error) {
 	err = s.read(ctx, "read plans of tenants", func(ctx context.Context, tx *txn) (err error) {
-		plans, err = pgx.CollectRows(tx.query(ctx, "SelectTenantPlans", ids, s.db.Now()), pgx.RowToStructByPos[TenantPlan])
-		return wrap("select plans of tenants", err)
+		now := s.db.Now()
+		plans, err = pgx.CollectRows(tx.query(ctx, "SelectTenantPlans", ids, now), pgx.RowToStructByPos[TenantPlan])
+		if err != nil {
+			return wrap("select plans of tenants", err)
+		}
+		inForce, err := agreed.InForce(ctx, tx, s.queries, ids, now)
+		for i := range plans {
+			if a := inForce[plans[i].ID]; a != nil && a.Plan == plans[i].Plan {
+				plans[i].Version = a.Version.Version
+			}
+		}
+		return err
 	})
 	return plans, err
 }

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,39 +19,27 @@ type PlanVersion struct {
 // Versions are the versions of plans that some tenants have. A tenant has the newest version unless that version waits
 // for the end of its billing period: see ledger.Agreements.
 type Versions struct {
-	newest map[string]int32              // by plan
-	agreed map[string][]ledger.Agreement // by tenant; only tenants for which a version may wait
-	now    time.Time
+	newest map[string]int32             // by plan
+	agreed map[string]*ledger.Agreement // by tenant; only tenants for which a version may wait
 }
 
-// Newest returns the newest version of a plan.
-func (v *Versions) Newest(plan string) int32 { return v.newest[plan] }
-
-// InForce returns the version of the plan of t that is in force now.
-func (v *Versions) InForce(t *Tenant) int32 {
-	if a := v.at(t); a != nil && a.Plan == t.Plan {
-		return a.Version.Version
-	}
-	return v.newest[t.Plan]
+// TenantVersions are the versions of the plans of one tenant.
+type TenantVersions struct {
+	InForce int32 `json:"in_force"`         // of the plan in force
+	Pending int32 `json:"pending,omitzero"` // the newest of the plan that waits; 0: no change waits
 }
 
-// Before returns the version that was in force before the newest terms of the tenant, whose terms t were in force then.
-func (v *Versions) Before(t *Tenant) int32 {
-	version := v.newest[t.Plan]
-	now := v.at(t)
-	if now == nil {
-		return version
+// Of returns the versions of a tenant as it is now.
+func (v *Versions) Of(t *Tenant) TenantVersions {
+	out := TenantVersions{InForce: v.newest[t.Plan]}
+	if a := v.agreed[t.ID]; a != nil && a.Plan == t.Plan {
+		out.InForce = a.Version.Version
 	}
-	for _, a := range v.agreed[t.ID] {
-		if a.Since.Before(now.AgreedAt) {
-			version = a.Version.Version
-		}
+	if t.Pending != nil {
+		out.Pending = v.newest[t.Pending.Plan]
 	}
-	return version
+	return out
 }
-
-// at returns what the tenant has now, or nil if it has the newest version.
-func (v *Versions) at(t *Tenant) *ledger.Agreement { return ledger.AgreedAt(v.agreed[t.ID], v.now) }
 
 // PlanVersions returns the versions of the plans that these tenants have and will have.
 func (s *Store) PlanVersions(ctx context.Context, tenants ...*Tenant) (versions *Versions, err error) {
@@ -64,7 +51,7 @@ func (s *Store) PlanVersions(ctx context.Context, tenants ...*Tenant) (versions 
 }
 
 func (tx *txn) versions(ctx context.Context, tenants ...*Tenant) (*Versions, error) {
-	v := &Versions{newest: map[string]int32{}, now: tx.store.db.Now()}
+	v := &Versions{newest: map[string]int32{}}
 	var ids, plans []string
 	for _, t := range tenants {
 		ids, plans = append(ids, t.ID), append(plans, t.Plan)
@@ -81,7 +68,7 @@ func (tx *txn) versions(ctx context.Context, tenants ...*Tenant) (*Versions, err
 	if err != nil {
 		return nil, wrap("select versions of plans", err)
 	}
-	v.agreed, err = agreed.Waiting(ctx, tx, tx.store.queries, slices.Compact(ids), v.now)
+	v.agreed, err = agreed.InForce(ctx, tx, tx.store.queries, slices.Compact(ids), tx.store.db.Now())
 	return v, err
 }
 
@@ -92,5 +79,5 @@ func (tx *txn) planOf(ctx context.Context, t *Tenant) ([]Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tx.wholePlans(ctx, "SelectPlanVersion", t.Plan, versions.InForce(t))
+	return tx.wholePlans(ctx, "SelectPlanVersion", t.Plan, versions.Of(t).InForce)
 }

@@ -1,9 +1,9 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -164,6 +164,7 @@ func (g *Gate) enterSearch(ctx context.Context) (leave func(), err error) {
 type bucketSearch struct {
 	g         *Gate
 	id        string
+	snapshot  *catalog.Snapshot
 	compiled  *compiledRules
 	rules     []*planRule // first the general rule, if there is one, then the plans' own rules
 	byTenant  bool        // the rule in force depends on the tenant's plan or calendar
@@ -174,15 +175,24 @@ type bucketSearch struct {
 }
 
 func (g *Gate) newBucketSearch(id string) *bucketSearch {
-	compiled := g.tenants.rules()
+	snapshot := g.tenants.catalog.Snapshot()
+	compiled := snapshot.Compiled.(*compiledRules)
 	s := &bucketSearch{
-		g: g, id: id, compiled: compiled, overrides: map[ratelimit.BucketName]*override.InForce{}, names: map[string]BucketNames{"": {}},
+		g: g, id: id, snapshot: snapshot, compiled: compiled, overrides: map[ratelimit.BucketName]*override.InForce{}, names: map[string]BucketNames{"": {}},
 	}
 	if p := compiled.general.rule(id); p != nil {
 		s.rules = append(s.rules, p)
 	}
-	for _, plan := range slices.Sorted(maps.Keys(compiled.plans)) {
-		if p := compiled.plans[plan].own.byID.Get(id); p != nil {
+	plans := snapshot.AllPlans()
+	slices.SortFunc(plans, func(a, b *catalog.Plan) int {
+		return cmp.Or(strings.Compare(a.ID, b.ID), cmp.Compare(b.Version, a.Version))
+	})
+	for _, plan := range plans {
+		set := compiled.rulesOf(snapshot, plan)
+		if set.own == nil {
+			continue
+		}
+		if p := set.own.byID.Get(id); p != nil {
 			s.rules, s.byTenant = append(s.rules, p), true
 		}
 	}
@@ -258,11 +268,7 @@ func (s *bucketSearch) of(layout rule.Layout, tenant string) (*planRule, *time.L
 	if !known && s.failed != nil {
 		return nil, nil
 	}
-	set := s.compiled.plans[t.Plan]
-	if set == nil {
-		set = s.compiled.general
-	}
-	p := set.rule(s.id)
+	p := s.compiled.rulesOf(s.snapshot, s.snapshot.Plan(t.Plan, t.Version)).rule(s.id)
 	if p == nil || p.layout() != layout {
 		return nil, nil
 	}

@@ -200,14 +200,12 @@ func (s *Server) limitShadow(rc *request) error {
 	return rc.send(http.StatusOK, answers.Shadow(name, counts))
 }
 
-// ofAPlan reports whether a plan has a limit named rule.
+// ofAPlan reports whether a plan, in a version that may be in force, has a limit named rule.
 func (s *Server) ofAPlan(rule string) bool {
-	for _, p := range s.catalog.Snapshot().Plans {
-		if _, ok := planLimit(p, rule); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.catalog.Snapshot().AllPlans(), func(p *catalog.Plan) bool {
+		_, ok := planLimit(p, rule)
+		return ok
+	})
 }
 
 // listLimits answers with a page of rate limits.

@@ -65,13 +65,9 @@ func (s *Server) patchTenant(rc *request) error {
 	if p.DryRun {
 		stored = &change.Before
 	}
-	versions, err := s.store.PlanVersions(rc.ctx, &change.Before, &change.After)
-	if err != nil {
-		return err
-	}
 	rc.sendETag(stored.Version)
 	rc.markReplayed(change.Replayed)
-	return rc.send(http.StatusOK, answers.TenantChange(&change, p.DryRun, versions))
+	return rc.send(http.StatusOK, answers.TenantChange(&change, p.DryRun))
 }
 
 // deletePending takes back the change of a tenant that waits.
@@ -85,7 +81,7 @@ func (s *Server) sendTenant(rc *request, status int, t *catalog.Tenant) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(status, answers.Tenant(t, versions))
+	return rc.send(status, answers.Tenant(t, versions.Of(t)))
 }
 
 // getTenant answers with the tenant in the path. It reads PostgreSQL, because a client that has just changed the

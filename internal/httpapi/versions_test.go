@@ -185,3 +185,62 @@ func TestVersions_ChangeOfTerms_BringsNewest(t *testing.T) {
 	v.walk("after the change", 2)
 	v.all[0].verifyClean()
 }
+
+// The answer to a change of the plan names the version of the earlier plan that was in force. A retry gets the same answer.
+func TestVersions_ChangeOfPlan_NamesVersionBefore(t *testing.T) {
+	t.Parallel()
+	s := newService(t).rhythmic()
+	plan := func(id string, amount int) {
+		s.call("PUT", "/v1/plans/"+id, fmt.Sprintf(
+			`{"allowances":[{"meter":"calls","amount":%d,"every":"month","anchor":"tenant"}]}`, amount)).want(200, 201)
+	}
+	plan("old", 10)
+	plan("new", 20)
+	s.call("PUT", "/v1/tenants/dora", `{"plan":"old"}`).want(201)
+	plan("old", 11)
+	change := func(body string, headers ...string) *answer {
+		return s.call("PATCH", "/v1/tenants/dora", body, headers...).want(200)
+	}
+	for _, more := range []string{`,"dry_run":true`, ""} {
+		got := decoded[client.TenantChange](change(`{"plan":"new"` + more + `}`))
+		assert.Equal(t, int32(1), got.PlanVersion, "until the billing period ends")
+		assert.Equal(t, int32(1), got.Pending.PlanVersion)
+	}
+	key := []string{headerIdempotencyKey, "move"}
+	dry := decoded[client.TenantChange](change(`{"plan":"new","apply":"now","dry_run":true}`))
+	first := change(`{"plan":"new","apply":"now"}`, key...)
+	plan("new", 21)
+	change(`{"plan":"old","apply":"now"}`)
+	assert.Equal(t, string(first.body), string(change(`{"plan":"new","apply":"now"}`, key...).body))
+	got := decoded[client.TenantChange](first)
+	for _, c := range []client.TenantChange{dry, got} {
+		assert.Equal(t, []int32{1, 1}, []int32{c.Before.PlanVersion, c.PlanVersion}, "%+v", c)
+	}
+}
+
+// The buckets and counts of a limit are those of the version that the tenant has, also while a version without it waits.
+func TestVersions_ThatWait_LeaveReportsOfLimits(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	put := func(limits string, version int32) {
+		s.call("PUT", "/v1/meters/calls", `{"unit":"call"}`).want(200, 201)
+		s.call("PUT", "/v1/plans/pro", `{"allowances":[{"meter":"calls","amount":1,"every":"month","anchor":"tenant"}],
+			"limits":[`+limits+`]}`).want(200, 201)
+		s.eventually("the version is known", func() bool {
+			p := s.server.catalog.Snapshot().Plans["pro"]
+			return p != nil && p.Version == version
+		})
+	}
+	limit := func(rule string, rate int) string {
+		return fmt.Sprintf(`{"rule":%q,"per":["tenant"],"kind":"token_bucket","rate":"%d/day"}`, rule, rate)
+	}
+	put(limit("rps", 100)+","+limit("bulk", 50), 1)
+	s.call("PUT", "/v1/tenants/dora", `{"plan":"pro"}`).want(201)
+	s.call("POST", "/v1/limits/charge", `{"tenant":"dora","rules":["rps","bulk"]}`).want(200)
+	put(limit("rps", 10), 2)
+	for rule, burst := range map[string]int64{"rps": 100, "bulk": 50} {
+		got := s.top(rule, "").Items
+		assert.True(t, len(got) == 1 && got[0].Limit == burst && got[0].Used == 1, "%s: %+v", rule, got)
+		s.call("GET", "/v1/limits/"+rule+"/shadow", "").want(200)
+	}
+}

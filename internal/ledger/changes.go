@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/quotasvc/quotasvc/internal/kit/bound"
 )
 
 // Changes are the rows that a batch has changed, for the store to write.
@@ -23,12 +21,12 @@ type Changes struct {
 }
 
 // OverflowRow says how many more units of a meter another meter has paid for, in the meter's period that starts at Period
-// and in the quarter of an hour that starts at Quarter.
+// and in the quarter of an hour that starts at Quarter. Several rows may differ only in their sums.
 type OverflowRow struct {
 	Tenant, Meter, PaidBy string
 	Period, Quarter       time.Time
 	Units                 int64
-	Operations            int64 // operations that have no entry of use of the meter itself
+	Operations            int64 // 1 for the first entry of an operation about use of the meter, else 0
 }
 
 // RefundRow is a row of the table refunds: the refunded part of an entry.
@@ -89,11 +87,11 @@ func (b *Batch) addTargets(c *Changes) {
 	}
 }
 
-// overflowStep is the time of a row of overflow. In every time zone, hours and days begin at an end of a quarter of an
+// OverflowStep is the time of a row of overflows. In every time zone, hours and days begin at an end of a quarter of an
 // hour, so reports add up whole rows.
-const overflowStep = 15 * time.Minute
+const OverflowStep = 15 * time.Minute
 
-// overflows sums the units that the new entries of overflow meters paid for. No two rows differ only in their sums.
+// overflows returns a row for each new entry of an overflow meter that paid for units. The store adds up the rows.
 func (b *Batch) overflows() []OverflowRow {
 	var out []OverflowRow
 	for i := range b.journal {
@@ -102,15 +100,14 @@ func (b *Batch) overflows() []OverflowRow {
 		if paid == nil || paid.Units == 0 || paid.Period.IsZero() {
 			continue
 		}
-		row := OverflowRow{Tenant: e.Tenant, Meter: paid.For, PaidBy: e.Meter, Period: paid.Period, Quarter: e.CreatedAt.UTC().Truncate(overflowStep)}
-		at := slices.IndexFunc(out, func(o OverflowRow) bool { o.Units, o.Operations = 0, 0; return o == row })
-		if at < 0 {
-			at, out = len(out), append(out, row)
+		row := OverflowRow{
+			Tenant: e.Tenant, Meter: paid.For, PaidBy: e.Meter,
+			Period: paid.Period, Quarter: e.CreatedAt.UTC().Truncate(OverflowStep), Units: paid.Units,
 		}
-		out[at].Units = bound.SaturatingAdd(out[at].Units, paid.Units)
 		if b.firstUse(e, paid.For) {
-			out[at].Operations++
+			row.Operations = 1
 		}
+		out = append(out, row)
 	}
 	return out
 }

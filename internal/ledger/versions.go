@@ -219,13 +219,3 @@ func sameSchedule(a, b *period.Schedule) bool {
 		a.Location != nil && b.Location != nil && a.Location.String() == b.Location.String()
 	return a.Every == b.Every && a.Anchor == b.Anchor && a.AnchorAt.Equal(b.AnchorAt) && sameZone
 }
-
-// AgreedAt returns the newest of the agreements that is in force at an instant, or nil if there is none.
-func AgreedAt(list []Agreement, at time.Time) (now *Agreement) {
-	for i := range list {
-		if !list[i].Since.After(at) {
-			now = &list[i]
-		}
-	}
-	return now
-}

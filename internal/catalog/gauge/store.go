@@ -179,8 +179,8 @@ type rows interface {
 
 // version returns the version of the tenant's plan that is in force, or 0 if it is the newest.
 func (s *Store) version(ctx context.Context, tx rows, tenant string, now time.Time) (int32, error) {
-	list, err := agreed.Waiting(ctx, tx, s.queries, []string{tenant}, now)
-	if a := ledger.AgreedAt(list[tenant], now); a != nil {
+	inForce, err := agreed.InForce(ctx, tx, s.queries, []string{tenant}, now)
+	if a := inForce[tenant]; a != nil {
 		return a.Version.Version, nil
 	}
 	return 0, err

@@ -74,21 +74,21 @@ func Terms(t *catalog.Terms) client.Terms {
 }
 
 // pending returns a change that waits in the contract's type, or nil.
-func pending(p *catalog.Pending, versions *catalog.Versions) *client.PendingChange {
+func pending(p *catalog.Pending, version int32) *client.PendingChange {
 	if p == nil {
 		return nil
 	}
 	return &client.PendingChange{
-		From: p.From, Apply: client.PendingChangeApply(p.Apply), Plan: p.Plan, PlanVersion: versions.Newest(p.Plan), Anchor: p.Anchor,
+		From: p.From, Apply: client.PendingChangeApply(p.Apply), Plan: p.Plan, PlanVersion: version, Anchor: p.Anchor,
 		Timezone: p.Timezone, Overrides: p.Overrides, Features: Features(p.Features), Prorate: p.Prorate,
 		Usage: client.PendingChangeUsage(p.Usage), Reason: p.Reason,
 	}
 }
 
 // Tenant returns a tenant in the contract's type.
-func Tenant(t *catalog.Tenant, versions *catalog.Versions) client.Tenant {
+func Tenant(t *catalog.Tenant, versions catalog.TenantVersions) client.Tenant {
 	return client.Tenant{
-		PlanVersion: versions.InForce(t), Pending: pending(t.Pending, versions),
+		PlanVersion: versions.InForce, Pending: pending(t.Pending, versions.Pending),
 		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: client.TenantStatus(t.Status),
 		Metadata: t.Metadata, Overrides: t.Overrides, Features: Features(t.Features), Version: t.Version, CreatedAt: t.CreatedAt,
 		UpdatedAt: t.UpdatedAt,
@@ -97,14 +97,8 @@ func Tenant(t *catalog.Tenant, versions *catalog.Versions) client.Tenant {
 
 // TenantChange returns the change of a tenant in the contract's type. If dryRun is true, it is the change that the
 // request would make.
-func TenantChange(c *catalog.TenantChange, dryRun bool, versions *catalog.Versions) client.TenantChange {
-	t, before := Tenant(&c.After, versions), Tenant(&c.Before, versions)
-	switch now := c.Apply == string(client.TenantChangeApplyNow); { // the versions were read for what is stored
-	case now && dryRun:
-		t.PlanVersion = versions.Newest(t.Plan)
-	case now:
-		before.PlanVersion = versions.Before(&c.Before)
-	}
+func TenantChange(c *catalog.TenantChange, dryRun bool) client.TenantChange {
+	t, before := Tenant(&c.After, c.AfterVersions), Tenant(&c.Before, c.BeforeVersions)
 	out := client.TenantChange{
 		PlanVersion: t.PlanVersion, Pending: t.Pending,
 		Tenant: t.Tenant, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: t.Status, Metadata: t.Metadata,
@@ -128,7 +122,7 @@ func Block(b *block.Block) client.Block {
 // TenantWithBalance returns an item of the tenant list. If the list is filtered or sorted by balances, the item also
 // has the units of the balance that the list selected.
 func TenantWithBalance(i *tenantlist.Item, versions *catalog.Versions) client.Tenant {
-	out := Tenant(&i.Tenant, versions)
+	out := Tenant(&i.Tenant, versions.Of(&i.Tenant))
 	if s := i.Balance; s != nil {
 		out.Standing = client.Standing{Meter: s.Meter, Used: s.Used, Remaining: s.Remaining, Percent: s.Percent}
 	}

@@ -50,11 +50,11 @@ type Conn interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// Waiting returns what those of the tenants have and will have that may be without the newest version of their plan at
-// the instant now. All others have the newest version.
-func Waiting(
+// InForce returns what those of the tenants have at the instant now that may be without the newest version of their
+// plan. All others have the newest version.
+func InForce(
 	ctx context.Context, conn Conn, sql map[string]string, tenants []string, now time.Time,
-) (map[string][]ledger.Agreement, error) {
+) (map[string]*ledger.Agreement, error) {
 	rows, _ := conn.Query(ctx, sql["VersionsWait"], tenants, now)
 	waiting, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
@@ -68,7 +68,15 @@ func Waiting(
 	if err := conn.SendBatch(ctx, out).Close(); err != nil {
 		return nil, fmt.Errorf("read terms of tenants: %w", err)
 	}
-	return terms.Agreements(), nil
+	inForce := map[string]*ledger.Agreement{}
+	for id, list := range terms.Agreements() {
+		for i := range list {
+			if !list[i].Since.After(now) {
+				inForce[id] = &list[i]
+			}
+		}
+	}
+	return inForce, nil
 }
 
 // QueueVersions queues the reads that Agreements needs.

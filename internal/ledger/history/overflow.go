@@ -50,9 +50,6 @@ func (q *report) fillOverflow(ctx context.Context, list ...*Statement) error {
 	return nil
 }
 
-// overflowStep is the time of a row of overflows.
-const overflowStep = 15 * time.Minute
-
 // payments are ranges of entries of meters that paid for units of another meter, as parallel arrays.
 type payments struct {
 	meters      []string
@@ -103,9 +100,9 @@ func (q *report) paidBy(ctx context.Context, k ledger.BalanceKey, from, to time.
 
 // wholeQuarters returns the whole quarters of an hour in [from, to). If there is none, both results are to.
 func wholeQuarters(from, to time.Time) (first, end time.Time) {
-	first, end = from.UTC().Truncate(overflowStep), to.UTC().Truncate(overflowStep)
+	first, end = from.UTC().Truncate(ledger.OverflowStep), to.UTC().Truncate(ledger.OverflowStep)
 	if first.Before(from) {
-		first = first.Add(overflowStep)
+		first = first.Add(ledger.OverflowStep)
 	}
 	if !first.Before(end) {
 		return to, to
@@ -119,11 +116,9 @@ func (q *report) overflowAsOf(ctx context.Context, past *ledger.Balance) error {
 	if past.Subject != "" {
 		return nil
 	}
-	pool := q.pool
-	defer func() { q.pool = pool }()
-	q.pool = q.primary // as in fillOverflow
-	quarter, end := past.AsOf.UTC().Truncate(overflowStep), past.AsOf.Add(time.Microsecond)
-	paid, err := q.paymentsFor(ctx, past.BalanceKey, [2]time.Time{quarter, end})
+	on := &report{Reader: q.Reader, pool: q.primary} // as in fillOverflow
+	quarter, end := past.AsOf.UTC().Truncate(ledger.OverflowStep), past.AsOf.Add(time.Microsecond)
+	paid, err := on.paymentsFor(ctx, past.BalanceKey, [2]time.Time{quarter, end})
 	if err != nil || len(paid.meters) == 0 {
 		return err
 	}

@@ -146,6 +146,9 @@ func TestOverflow_MigrationIsRepeated_FiguresAreBack(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).overflowing("acme")
 	must(b, debitOf("acme", "a", 14))
+	emails := debitOf("acme", "e", 120)
+	emails.Items[0].Meter = "emails"
+	must(b, emails)
 	b.mustVerify() // writes checkpoints
 	text, err := migrations.FS.ReadFile("00037_overflows.sql")
 	b.check(err)
@@ -156,6 +159,12 @@ func TestOverflow_MigrationIsRepeated_FiguresAreBack(t *testing.T) {
 	}
 	b.exec("GRANT SELECT, INSERT, UPDATE ON overflows TO quotasvc_service")
 	assert.Equal(t, int64(4), b.mustBalance("acme", "api_calls").Overflow)
+	use, err := b.Usage(t.Context(), UsageQuery{
+		Tenant: "acme", Meter: "emails", From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Step: UsageByHour,
+	})
+	b.check(err)
+	require.Len(t, use, 1, "use of a meter that has no entries")
+	assert.Equal(t, int64(120), use[0].Overflow)
 	b.mustVerify()
 }
 

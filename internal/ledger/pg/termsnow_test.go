@@ -112,6 +112,15 @@ func TestTermsNow_RollLagsBehind_TakesEffectAtItsInstant(t *testing.T) {
 	got := b.mustBalance("acme", "api_calls")
 	assert.True(t, got.Plan == "large" && got.PeriodStart.Equal(at), "changed at %s: %+v", at, got)
 	b.mustVerify()
+// wantTermsReadOnce makes the second debit of acme's 100 api_calls. It fails the test unless this debit reads the terms
+// and the next one does not have to.
+func (b *bundle) wantTermsReadOnce(p unchangedPeriod) ledger.BalanceKey {
+	b.t.Helper()
+	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
+	assert.False(b.t, b.learned.isUnchanged(k, p), "known before it was read")
+	wantEqual(b.t, "remaining", b.mustDebit(debitOf("acme", "k2", 1)).Items[0].Remaining, 98)
+	assert.True(b.t, b.learned.isUnchanged(k, p), "the next debit reads the terms again")
+	return k
 }
 
 // If a change has no effect on a meter, the ledger examines it only once for each balance, and not with every debit.
@@ -122,11 +131,8 @@ func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
 	b.mustDebit(debitOf("acme", "k1", 1))
 	at := b.now().Truncate(time.Microsecond)
 	b.changeNow("acme", "small", at)
-	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
-	p := unchangedPeriod{start: b.mustBalance("acme", "api_calls").PeriodStart, terms: at, plans: epoch, until: b.now()}
-	assert.False(t, b.learned.isUnchanged(k, p), "known before it was read")
-	b.mustDebit(debitOf("acme", "k2", 1))
-	assert.True(t, b.learned.isUnchanged(k, p), "the next debit reads the terms again")
+	start := b.mustBalance("acme", "api_calls").PeriodStart
+	b.wantTermsReadOnce(unchangedPeriod{start: start, terms: at, plans: epoch, until: b.now()})
 	got := b.mustBalance("acme", "api_calls")
 	assert.True(t, got.Used == 2 && got.Remaining == 98, "got %+v", got)
 	// Another instance gets the same result, like this instance after a restart.

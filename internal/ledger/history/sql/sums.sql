@@ -190,7 +190,7 @@ SELECT p.step, least(sum(p.used), 9223372036854775807)::bigint, least(sum(p.over
        least(sum(p.overflow), 9223372036854775807)::bigint, least(sum(p.refunded), 9223372036854775807)::bigint, sum(p.operations)::bigint
 FROM parts p
 GROUP BY p.step
-HAVING sum(p.operations) > 0
+HAVING sum(p.operations) > 0 OR sum(p.overflow) > 0
 ORDER BY p.step;
 
 -- name: UsageBySubject
@@ -355,7 +355,7 @@ SELECT DISTINCT o.paid_by
 FROM overflows o
 WHERE o.tenant_id = $1::text AND o.meter = $2::text AND o.period_start < $4::timestamptz AND o.quarter = 'epoch'
   AND o.period_start >= coalesce((SELECT max(c.period_start) FROM overflows c
-      WHERE c.tenant_id = $1::text AND c.meter = $2::text AND c.period_start <= $3::timestamptz), $3::timestamptz);
+      WHERE c.tenant_id = $1::text AND c.meter = $2::text AND c.period_start <= $3::timestamptz AND c.quarter = 'epoch'), $3::timestamptz);
 
 -- name: OverflowAsOf
 -- Returns how many units of tenant $1's meter $2 other meters had paid for, in the period that starts at $3. These are
