@@ -50,15 +50,8 @@ var copied = sync.OnceValues(func() (*release, error) {
 		return nil, err
 	}
 	r := releaseIn(filepath.Join(filepath.Dir(tests), "release"))
-	if err := os.MkdirAll(r.clone, 0o755); err != nil { //nolint:gosec // as a clone has it
+	if err := testenv.CopyClone("../..", r.clone); err != nil {
 		return nil, err
-	}
-	const files = `cd ../..; git ls-files -coz --exclude-standard |
-		while IFS= read -rd '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done`
-	const script = files + ` | tar c --null -T - | tar x -C "$1"`
-	cmd := exec.Command("bash", "-c", script, "bash", r.clone) //nolint:gosec // a fixed script
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("copy the repository: %w\n%s", err, out)
 	}
 	changelog := filepath.Join(r.clone, "CHANGELOG.md")
 	text, err := os.ReadFile(changelog)
