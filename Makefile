@@ -185,7 +185,7 @@ test-upgrade: servers ## develop: Test the upgrade: old schemas with data, and t
 	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program go test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestUpgrade' $(ARGS) ./lab/e2e
 
 upgrade-snapshot: servers ## release: After a release: name its commit for clones without tags, store its schema with data; see lab/e2e/testdata/upgrade
-	scripts/build-previous.sh --released --commit >lab/e2e/testdata/upgrade/previous.new && mv lab/e2e/testdata/upgrade/previous.new lab/e2e/testdata/upgrade/previous
+	commit=$$(scripts/build-previous.sh --released --commit) && echo $$commit >lab/e2e/testdata/upgrade/previous
 	program=$$(scripts/build-previous.sh --released) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./lab/e2e
 
 .PHONY: test-containers

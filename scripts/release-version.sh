@@ -53,6 +53,12 @@ places() {
 		docs/install.md s,(installed quotasvc-)$n,\1$pypi,g
 	END
 }
+# A version that is refused is written into no file. The section of this version has the day of the release in its
+# heading: "## 1.2.3 - 2026-12-01".
+unreleased='## ([0-9][0-9a-z.-]* - )?Unreleased'
+dated() { grep -Eq "^## $number - [0-9]{4}(-[0-9]{2}){2}\$" CHANGELOG.md; }
+[ -n "$check" ] || dated || grep -Eqx "$unreleased" CHANGELOG.md ||
+	refuse 'CHANGELOG.md has no section "## Unreleased" that can become that of this version'
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 prepare="make release-version VERSION=$version, and commit it"
@@ -64,11 +70,8 @@ places | while read -r file expression; do
 	}
 done
 
-# The section of this version has the day of the release in its heading: "## 1.2.3 - 2026-12-01".
-if ! grep -Eq "^## $number - [0-9]{4}(-[0-9]{2}){2}\$" CHANGELOG.md; then
+if ! dated; then
 	[ -z "$check" ] || refuse "CHANGELOG.md has no section \"## $number - DAY\": $prepare"
-	grep -Eqx '## ([0-9][0-9a-z.-]* - )?Unreleased' CHANGELOG.md ||
-		refuse 'CHANGELOG.md has no section "## Unreleased" that can become that of this version'
-	sed -E "s/^## ([0-9][0-9a-z.-]* - )?Unreleased\$/## $number - $(date -u +%Y-%m-%d)/" CHANGELOG.md >"$new"
+	sed -E "s/^$unreleased\$/## $number - $(date -u +%Y-%m-%d)/" CHANGELOG.md >"$new"
 	cat "$new" >CHANGELOG.md
 fi

@@ -20,14 +20,13 @@ has() { case " $parts " in *" $1 "*) return 0 ;; esac && return 1; }
 
 # Everything that can be refused is refused before anything is built.
 [ -n "$version" ] || refuse 'the version is missing: make release VERSION=v1.2.3'
-scripts/release-version.sh --check "$version" || exit 1
-commit=$(git rev-parse --verify --quiet 'HEAD^{commit}' 2>/dev/null) ||
-	refuse 'git finds no commit here: a release needs a clone, and git'
-changed=$(git status --porcelain --untracked-files=normal)
-[ -z "$changed" ] || refuse "commit these files, or remove them: $(say "$changed" | cut -c4- | head -n 5 | tr '\n' ' ')"
-for tag in $(scripts/release-tags.sh --names "$version"); do
-	tagged=$(git rev-parse --verify --quiet "refs/tags/$tag^{commit}") || continue
-	[ "$tagged" = "$commit" ] || refuse "the tag $tag exists already, for the commit $tagged"
+scripts/release-tags.sh --check "$version"
+commit=$(git rev-parse HEAD)
+for part in $parts; do
+	case $part in archives | sbom | npm | python | image) ;; *)
+		refuse "PARTS has no $part: archives sbom npm python image"
+		;;
+	esac
 done
 command -v go >/dev/null 2>&1 || refuse 'Go is missing: any Go from 1.21 on'
 writable() { mkdir -p "$2" 2>/dev/null && [ -w "$2" ] || refuse "$1, $2, cannot be written: set $3"; }
@@ -131,6 +130,7 @@ if has image; then
 		say 'image: LEFT OUT: no Docker engine answers here'
 	fi
 fi
+[ -n "$(ls "$out")" ] || refuse 'nothing is built'
 (
 	cd "$out"
 	sha256sum -- * >"$dir/checksums" 2>/dev/null || shasum -a 256 -- * >"$dir/checksums"

@@ -82,7 +82,7 @@ func newClone(t *testing.T) *clone {
 		env:  []string{"COMPOSE_PROJECT_NAME=" + project},
 		page: readReadme(t), ended: make(chan struct{}),
 	}
-	copyTracked(t, c.dir)
+	require.NoError(t, testenv.CopyClone(root, c.dir))
 	path := filepath.Join(c.dir, "docker-compose.override.yml")
 	require.NoError(t, os.WriteFile(path, []byte(override(api, ops)), 0o600))
 	return c

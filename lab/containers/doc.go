@@ -5,8 +5,8 @@
 //
 // A base image is an image that a registry has and that the path uses: Go, a base without a shell, PostgreSQL, Redis. A
 // stand-in is a base image that the test makes on the spot from files of this machine, so that no registry is needed.
-// The clone is a copy of the files that git tracks, as a newcomer has them, with one file more: an override that names
-// the stand-ins and free ports.
+// The clone is a copy of the repository, as a newcomer has it, with one file more: an override that names the stand-ins
+// and free ports.
 //
 // # Invariants
 //

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -69,20 +68,4 @@ func docker(t *testing.T, args ...string) string {
 func owned(t *testing.T, label string, listing ...string) []string {
 	t.Helper()
 	return strings.Fields(docker(t, append(listing, "--quiet", "--filter", "label="+label)...))
-}
-
-// copyTracked copies the files that git tracks into a directory.
-func copyTracked(t *testing.T, dir string) {
-	t.Helper()
-	out := testenv.Must(t).Get(exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z").Output())
-	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
-		from, to := filepath.Join(root, name), filepath.Join(dir, name)
-		info, err := os.Stat(from)
-		if err != nil || !info.Mode().IsRegular() {
-			continue // deleted, and not yet committed
-		}
-		require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755)) //nolint:gosec // the demo reads a file as another user
-		text := testenv.Must(t).Get(os.ReadFile(from))
-		require.NoError(t, os.WriteFile(to, text, info.Mode().Perm()))
-	}
 }

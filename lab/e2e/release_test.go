@@ -50,15 +50,8 @@ var copied = sync.OnceValues(func() (*release, error) {
 		return nil, err
 	}
 	r := releaseIn(filepath.Join(filepath.Dir(tests), "release"))
-	if err := os.MkdirAll(r.clone, 0o755); err != nil { //nolint:gosec // as a clone has it
+	if err := testenv.CopyClone("../..", r.clone); err != nil {
 		return nil, err
-	}
-	const files = `cd ../..; git ls-files -coz --exclude-standard |
-		while IFS= read -rd '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done`
-	const script = files + ` | tar c --null -T - | tar x -C "$1"`
-	cmd := exec.Command("bash", "-c", script, "bash", r.clone) //nolint:gosec // a fixed script
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("copy the repository: %w\n%s", err, out)
 	}
 	changelog := filepath.Join(r.clone, "CHANGELOG.md")
 	text, err := os.ReadFile(changelog)
@@ -311,23 +304,33 @@ func TestRelease_WrongInput_RefusedInOneLine(t *testing.T) {
 	nowhere := []string{"HOME=/dev/null", "GOCACHE=/dev/null/go-build"}
 	refused("Go's build cache, /dev/null/go-build, cannot be written: set GOCACHE", nowhere, release+" PARTS=archives")
 	refused("no Python has hatchling", []string{"PYTHON=false"}, release+" PARTS=python")
+	refused("PARTS has no archive: archives sbom npm python image", nil, release+" PARTS='sbom archive'")
+	refused(`no section "## Unreleased"`, nil, "release-version VERSION=v1.98.0")
+	assert.Empty(t, testenv.Must(t).Get(r.output(nil, "git status --porcelain")), "a version that was refused is written")
 
 	stray := filepath.Join(r.clone, "stray.txt")
 	require.NoError(t, os.WriteFile(stray, nil, 0o600))
 	refused("commit these files, or remove them: stray.txt", nil, release)
+	refused("commit these files, or remove them: stray.txt", nil, "release-tags VERSION=v"+releaseNumber)
 	require.NoError(t, os.Remove(stray))
 	require.NoError(t, r.run(nil, "git tag client/v"+releaseNumber, "git commit --allow-empty -qm Another"))
 	refused("the tag client/v1.99.0 exists already, for the commit ", nil, release)
+	refused("the tag client/v1.99.0 exists already, for the commit ", nil, "release-tags VERSION=v"+releaseNumber)
+	assert.Equal(t, "client/v1.99.0", testenv.Must(t).Get(r.output(nil, "git tag")))
 	require.NoError(t, os.RemoveAll(filepath.Join(r.clone, ".git")))
 	refused("needs a clone, and git", []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(r.clone)}, release)
 }
 
-// The tags are those of the service and of each module that other programs import.
+// The tags are those of the service and of each module that other programs import. Tags that exist already stay.
 func TestRelease_Tags_ServiceAndModules(t *testing.T) {
 	t.Parallel()
-	r := theRelease(t)
-	tags := strings.Fields(testenv.Must(t).Get(r.output(nil, "git tag --points-at HEAD")))
-	assert.ElementsMatch(t, []string{"v1.99.0", "client/v1.99.0", "client/quotaecho/v1.99.0"}, tags)
+	r := anotherClone(t)
+	require.NoError(t, r.run(nil, "git tag v1.99.0"))
+	for range 2 {
+		require.NoError(t, r.run(nil, "make -s release-tags VERSION=v"+releaseNumber))
+		tags := strings.Fields(testenv.Must(t).Get(r.output(nil, "git tag --points-at HEAD")))
+		assert.ElementsMatch(t, []string{"v1.99.0", "client/v1.99.0", "client/quotaecho/v1.99.0"}, tags)
+	}
 }
 
 // An upgrade starts from the newest release among the ancestors, whatever tags other commits have. Without tags it
