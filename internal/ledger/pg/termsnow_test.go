@@ -112,6 +112,8 @@ func TestTermsNow_RollLagsBehind_TakesEffectAtItsInstant(t *testing.T) {
 	got := b.mustBalance("acme", "api_calls")
 	assert.True(t, got.Plan == "large" && got.PeriodStart.Equal(at), "changed at %s: %+v", at, got)
 	b.mustVerify()
+}
+
 // wantTermsReadOnce makes the second debit of acme's 100 api_calls. It fails the test unless this debit reads the terms
 // and the next one does not have to.
 func (b *bundle) wantTermsReadOnce(p unchangedPeriod) ledger.BalanceKey {
