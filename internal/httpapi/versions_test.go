@@ -186,7 +186,8 @@ func TestVersions_ChangeOfTerms_BringsNewest(t *testing.T) {
 	v.all[0].verifyClean()
 }
 
-// The answer to a change of the plan names the version of the earlier plan that was in force. A retry gets the same answer.
+// The answer to a change of the plan names the version of the earlier plan that was in force. A retry gets the same
+// answer.
 func TestVersions_ChangeOfPlan_NamesVersionBefore(t *testing.T) {
 	t.Parallel()
 	s := newService(t).rhythmic()
@@ -218,7 +219,8 @@ func TestVersions_ChangeOfPlan_NamesVersionBefore(t *testing.T) {
 	}
 }
 
-// The buckets and counts of a limit are those of the version that the tenant has, also while a version without it waits.
+// The buckets and counts of a limit are those of the version that the tenant has, also while a version without it
+// waits.
 func TestVersions_ThatWait_LeaveReportsOfLimits(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

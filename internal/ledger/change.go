@@ -63,8 +63,8 @@ func (t *Terms) rules(b *BalanceRow) bool {
 }
 
 // nextChange returns the terms that change the open period next, and when. It returns nil if the period ends before.
-// Terms take effect at their own instant, or after the balance's last decision if they were committed later. Terms with an
-// instant before the period began were committed after it was opened, unless the period was opened under them.
+// Terms take effect at their own instant, or after the balance's last decision if they were committed later. If their
+// instant is before the period began, they were committed after it was opened, unless it was opened under them.
 func (b *Book) nextChange() (*Terms, time.Time) {
 	if !b.Opened() {
 		return nil, time.Time{}

@@ -306,7 +306,8 @@ func TestRelease_WrongInput_RefusedInOneLine(t *testing.T) {
 	refused("no Python has hatchling", []string{"PYTHON=false"}, release+" PARTS=python")
 	refused("PARTS has no archive: archives sbom npm python image", nil, release+" PARTS='sbom archive'")
 	refused(`no section "## Unreleased"`, nil, "release-version VERSION=v1.98.0")
-	assert.Empty(t, testenv.Must(t).Get(r.output(nil, "git status --porcelain")), "a version that was refused is written")
+	changed := testenv.Must(t).Get(r.output(nil, "git status --porcelain"))
+	assert.Empty(t, changed, "a version that was refused is written")
 
 	stray := filepath.Join(r.clone, "stray.txt")
 	require.NoError(t, os.WriteFile(stray, nil, 0o600))

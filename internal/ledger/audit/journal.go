@@ -161,7 +161,7 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 	p := j.period
 	if p == nil || j.periodStart != e.period {
 		if p = j.periods[e.period]; p == nil {
-			p = &periodSums{firstAt: e.createdAt, begun: opens(e.operation)}
+			p = &periodSums{firstAt: e.createdAt, begun: opens(e)}
 			j.periods[e.period] = p
 		}
 		j.period, j.periodStart = p, e.period
@@ -190,10 +190,14 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 	}
 }
 
-// opens reports whether an operation is one of those by which a period opens.
-func opens(operation []byte) bool {
+// opens reports whether an entry was made when its period opened: its operation is one of those by which a period opens,
+// and it was due then.
+func opens(e *entry) bool {
+	if e.effectiveAt != e.period {
+		return false
+	}
 	for _, event := range [...]string{"§allowance/", "§once/", "§rollover-min/", "§owe/", "§idle/"} {
-		if bytes.HasPrefix(operation, []byte(event)) {
+		if bytes.HasPrefix(e.operation, []byte(event)) {
 			return true
 		}
 	}

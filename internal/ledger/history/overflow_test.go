@@ -159,9 +159,8 @@ func TestOverflow_MigrationIsRepeated_FiguresAreBack(t *testing.T) {
 	}
 	b.exec("GRANT SELECT, INSERT, UPDATE ON overflows TO quotasvc_service")
 	assert.Equal(t, int64(4), b.mustBalance("acme", "api_calls").Overflow)
-	use, err := b.Usage(t.Context(), UsageQuery{
-		Tenant: "acme", Meter: "emails", From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour), Step: UsageByHour,
-	})
+	from, to := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	use, err := b.Usage(t.Context(), UsageQuery{Tenant: "acme", Meter: "emails", From: from, To: to, Step: UsageByHour})
 	b.check(err)
 	require.Len(t, use, 1, "use of a meter that has no entries")
 	assert.Equal(t, int64(120), use[0].Overflow)

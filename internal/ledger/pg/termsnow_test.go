@@ -114,6 +114,22 @@ func TestTermsNow_RollLagsBehind_TakesEffectAtItsInstant(t *testing.T) {
 	b.mustVerify()
 }
 
+// A meter that the plan lacked comes into the plan with an allowance of 0, granted once. So its period begins without
+// an entry. Another plan gives more later: that entry is not the one with which the period began.
+func TestTermsNow_OnceAfterNothing_PeriodBeganBefore(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).allowance("small", "credits", 1, "month", "")
+	b.allowance("none", "api_calls", 0, "once", "").allowance("some", "api_calls", 7, "once", "")
+	b.signUp("acme", "small")
+	b.mustGrant("acme", "g1", "api_calls", 5)
+	b.changeNow("acme", "none", b.now())
+	wantRefusal(b, errcode.CreditsExhausted, debitOf("acme", "k1", 9))
+	b.changeNow("acme", "some", b.now())
+	b.mustDebit(debitOf("acme", "k2", 1))
+	b.wantSums("acme", "api_calls", ledger.Sums{Opening: 5, Granted: 7, Used: 1})
+	b.mustVerify()
+}
+
 // wantTermsReadOnce makes the second debit of acme's 100 api_calls. It fails the test unless this debit reads the terms
 // and the next one does not have to.
 func (b *bundle) wantTermsReadOnce(p unchangedPeriod) ledger.BalanceKey {
