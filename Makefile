@@ -99,10 +99,13 @@ test-race: servers test-tools ## develop: Run the tests with the race detector, 
 SOAK_STEPS         ?= 10000000
 SOAK_SERVICE_STEPS ?= 200000
 SOAK_ARCHIVE_STEPS ?= 20000
+# Number of refusals whose would_succeed_at the soak tries. On two cores they took about 35 minutes.
+SOAK_REFUSALS      ?= 100000
 
 .PHONY: soak
-soak: servers ## measure: Run random programs for about two hours (SOAK_STEPS, SOAK_SERVICE_STEPS, SOAK_ARCHIVE_STEPS)
+soak: servers ## measure: Run random programs for about two hours (SOAK_STEPS, SOAK_SERVICE_STEPS, SOAK_ARCHIVE_STEPS, SOAK_REFUSALS)
 	QUOTASVC_SOAK_STEPS=$(SOAK_STEPS) go test -v -count=1 -timeout 6h -run '^Test(Model|Calendar)_Programs' ./internal/ledger/model
+	go test -v -count=1 -timeout 6h -run '^TestDenial_WouldSucceedAt' ./internal/ledger/model -rapid.checks=$(SOAK_REFUSALS)
 	QUOTASVC_SOAK_SERVICE_STEPS=$(SOAK_SERVICE_STEPS) go test -v -count=1 -timeout 6h -run '^TestService_Programs' ./internal/ledger/pg
 	QUOTASVC_SOAK_ARCHIVE_STEPS=$(SOAK_ARCHIVE_STEPS) go test -v -count=1 -timeout 6h -run '^TestArchive_RandomInstants' ./internal/ledger/archive
 

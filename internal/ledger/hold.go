@@ -82,6 +82,7 @@ type HoldRow struct {
 	ExpiresAt time.Time
 
 	changed bool
+	isNew   bool // this batch creates the hold
 }
 
 // HoldLine is the part of one grant that a hold reserves, as it is stored. A line is closed when all its units were
@@ -193,7 +194,7 @@ func (h *Hold) decide(b *Batch, c *Call) error {
 		return c.refuse(errcode.Errorf(errcode.Conflict, "hold_id", "hold %q exists already with another Idempotency-Key", h.HoldID))
 	}
 	row := &HoldRow{
-		HoldKey: key, Subject: h.Subject, Status: HoldActive, changed: true,
+		HoldKey: key, Subject: h.Subject, Status: HoldActive, changed: true, isNew: true,
 		CreatedAt: b.Now, ExpiresAt: b.Now.Add(h.TTL), Items: make([]HoldItem, len(h.Items)),
 	}
 	first, lines := len(b.journal), int32(0)

@@ -82,7 +82,8 @@ func (h *HoldChange) Validate() error {
 
 func (h *HoldChange) decide(b *Batch, c *Call) error {
 	row := b.Targets.Holds[HoldKey{h.Tenant, h.HoldID}]
-	if row == nil {
+	// A hold may be created after this batch has looked for its balances. It does not exist for the batch.
+	if row == nil || !row.isNew && len(b.Located.Holds[row.HoldKey]) == 0 {
 		return c.refuse(errcode.Errorf(errcode.HoldNotFound, "hold_id", "tenant %q has no hold %q", h.Tenant, h.HoldID))
 	}
 	// The units of a hold may all come from meters other than the meters of its items. The answer shows the balances

@@ -23,7 +23,7 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 		meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(rt, "meter") // only calls has an allowance
 		subject := rapid.SampledFrom([]string{"", " subject=ann"}).Draw(rt, "subject")
 		plan := "calls 20 every=month per-subject=9" + rapid.SampledFrom([]string{"", " overage=7", " rollover-max=30", " overflow=credits price=2"}).Draw(rt, "terms")
-		lines := []string{"at " + at(0), "plan basic " + plan, "plan small calls 8 every=month", "tenant acme plan=basic"}
+		lines := []string{"at " + at(0), "plan basic " + plan, "plan small calls 8 every=month", "plan daily calls 11 every=day", "tenant acme plan=basic"}
 		minute := 0
 		for i := range rapid.IntRange(1, 12).Draw(rt, "requests") {
 			amount, soon := rapid.IntRange(1, 15).Draw(rt, "amount"), minute+rapid.IntRange(1, 100).Draw(rt, "from")
@@ -38,7 +38,13 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 			case 2:
 				lines = append(lines, fmt.Sprintf("hold acme %s %d id=h%d lasts=%dm%s", on, amount, i, soon-minute, subject))
 			case 3:
-				lines = append(lines, rapid.SampledFrom([]string{"tenant acme plan=small", "tenant acme plan=basic"}).Draw(rt, "next plan"))
+				minute++ // two changes of a tenant have different instants
+				lines = append(lines, "at "+at(minute), rapid.SampledFrom([]string{
+					"tenant acme plan=small", "tenant acme plan=basic", "tenant acme plan=small apply=now", "tenant acme plan=basic apply=now",
+					"tenant acme plan=daily apply=now", "tenant acme plan=daily from=" + at(soon+1), "tenant acme plan=small from=" + at(soon+1),
+					"plan basic " + strings.Replace(plan, "20", "35", 1), "plan basic " + strings.Replace(plan, "20", "5", 1) + " apply=now",
+					"plan small calls 30 every=month", "plan small calls 30 every=day apply=now",
+				}).Draw(rt, "change"))
 			default:
 				minute += rapid.IntRange(0, 20).Draw(rt, "wait")
 				lines = append(lines, "at "+at(minute), fmt.Sprintf("debit acme %s %d%s", on, amount, subject))
@@ -73,7 +79,10 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 		for m := minute + 1; m <= minute+250; m++ { // everything happens at a full minute
 			instants = append(instants, at(m))
 		}
-		for month := time.April; month <= time.July; month++ {
+		for day := range 62 {
+			instants = append(instants, time.Date(2026, time.April, 1+day, 0, 0, 0, 0, time.UTC).Format(time.RFC3339))
+		}
+		for month := time.June; month <= time.July; month++ {
 			instants = append(instants, time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339))
 		}
 		slices.Sort(instants)
