@@ -25,13 +25,15 @@ func TestHoldChange_CreatedMeanwhile_DoesNotExistForTheBatch(t *testing.T) {
 				EffectiveAt: now, ExpiresAt: period.Forever,
 			}
 			line := &HoldLine{
-				BalanceKey: k, HoldID: "h1", Line: 1, Grant: "g1", Price: 1, Per: 1, Amount: 5, ExpiresAt: now.AddDate(0, 0, 1),
+				BalanceKey: k, HoldID: "h1", Line: 1, Grant: "g1", Price: 1, Per: 1, Amount: 5,
+				ExpiresAt: now.AddDate(0, 0, 1),
 			}
 			book.LoadGrants([]*OpenGrant{{GrantRecord: grant}}, []*HoldLine{line}[:lines])
 			b := NewBatch()
 			b.Now, b.Books[k], b.Targets = now, book, NewTargetState()
 			hold := HoldKey{"acme", "h1"}
-			b.Targets.Holds[hold] = &HoldRow{HoldKey: hold, Status: HoldActive, Items: []HoldItem{{Meter: "calls", Amount: 9}}}
+			items := []HoldItem{{Meter: "calls", Amount: 9}}
+			b.Targets.Holds[hold] = &HoldRow{HoldKey: hold, Status: HoldActive, Items: items}
 			c := NewCall(&HoldChange{Tenant: "acme", Key: "k1", HoldID: "h1", Action: action, TTL: time.Hour})
 			next := b.Decide([]*Call{c})
 			assert.Equal(t, Next{}, next)
