@@ -290,9 +290,12 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, at time.Time, o *op
 		b.entries++
 	}
 	closing := b.opening + b.granted + b.amended + b.refunded - b.used - b.expired + b.adjusted
-	closed := append(b.closed, PeriodText(b.plan, b.start, at, [...]int64{
-		b.opening, b.granted, b.amended, b.refunded, b.used, b.expired, b.adjusted, b.overage, b.overflow, m.held(k), closing,
-	}))
+	closed := b.closed
+	if m.foresees.IsZero() { // nobody reads statements of time to come
+		closed = append(closed, PeriodText(b.plan, b.start, at, [...]int64{
+			b.opening, b.granted, b.amended, b.refunded, b.used, b.expired, b.adjusted, b.overage, b.overflow, m.held(k), closing,
+		}))
+	}
 	o.owing, o.since, o.before = owing, period.Earlier(b.nominal, b.start), b.before+b.overage
 	*b = balance{
 		opening: closing, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven,
