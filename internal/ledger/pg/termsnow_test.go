@@ -130,6 +130,24 @@ func TestTermsNow_OnceAfterNothing_PeriodBeganBefore(t *testing.T) {
 	b.mustVerify()
 }
 
+// A change gives an allowance of 0, granted once, that lasts a day. A later change raises its amount. The units that this
+// change gives end with the day that began with the change before, at which no grant was made.
+func TestTermsNow_OnceOfNothing_EndsAsItBegan(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t).allowance("small", "api_calls", 2, "once", "")
+	b.allowance("none", "api_calls", 0, "once", "expires_in_days = 1")
+	b.signUp("acme", "small")
+	b.mustDebit(debitOf("acme", "k1", 1))
+	at := b.now()
+	b.changeNow("acme", "none", at)
+	b.mustDebit(debitOf("acme", "k2", 1))
+	b.version("none", 2, "now", "api_calls 5 once tenant")
+	b.exec("UPDATE plan_allowances SET expires_in_days = 4 WHERE plan = 'none' AND version = 2")
+	b.mustDebit(debitOf("acme", "k3", 1))
+	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 2, Amended: 5, Used: 3})
+	b.mustVerify()
+}
+
 // wantTermsReadOnce makes the second debit of acme's 100 api_calls. It fails the test unless this debit reads the terms
 // and the next one does not have to.
 func (b *bundle) wantTermsReadOnce(p unchangedPeriod) ledger.BalanceKey {

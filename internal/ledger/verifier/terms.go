@@ -108,11 +108,20 @@ func (c *comparison) compare() {
 
 // compareAmendments compares the ends of the allowances that changes of terms, and units that came back, gave inside
 // the period p. It removes them from grants. Allowances that last a number of days begin to do so with their period or
-// with a change that gives them as a whole.
+// with a change that gives them as a whole. Such a change has no grant if it gives 0 units.
 func (c *comparison) compareAmendments(
 	p *audit.OpenedPeriod, by []ledger.Opened, grants map[int64][]audit.OpenedGrant,
 ) {
 	begins := []time.Time{p.Start}
+	if p.Open && c.balance.Changes != nil {
+		begins = append(begins, c.balance.Changes.AllowanceAt)
+	}
+	inForce := func(from time.Time, last time.Duration, expires time.Time) bool {
+		return slices.ContainsFunc(c.history, func(h ledger.TenantTerms) bool {
+			late := expires.Sub(h.Since.Add(last))
+			return h.Since.After(from) && late >= 0 && late < termsMargin
+		})
+	}
 	var inside []audit.OpenedGrant
 	for begin, of := range grants {
 		at := time.UnixMicro(begin)
@@ -127,7 +136,8 @@ func (c *comparison) compareAmendments(
 			lasts := func(begin time.Time) bool {
 				return o.Lasts > 0 && g.ExpiresAt.Equal(period.Earlier(o.End, begin.Add(o.Lasts)))
 			}
-			return g.ExpiresAt.Equal(o.End) || slices.ContainsFunc(begins, lasts)
+			return g.ExpiresAt.Equal(o.End) || slices.ContainsFunc(begins, lasts) ||
+				o.Lasts > 0 && inForce(p.Start, o.Lasts, g.ExpiresAt)
 		}
 		if !slices.ContainsFunc(by, ends) {
 			c.add("expiry of grant "+g.ID, instant(by[0].GrantEnd), instant(g.ExpiresAt))
