@@ -40,7 +40,9 @@ func (m *Model) hold(h *ledger.Hold) string {
 					price: price, per: max(b.terms.per, 1), left: part, until: until,
 				})
 			})
-			o.entries++
+			if n > 0 {
+				o.entries++
+			}
 		}
 		reserve(k, own, 1, false)
 		if over > 0 {

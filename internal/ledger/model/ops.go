@@ -181,7 +181,9 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 			draws = append(draws, fmt.Sprintf("%s:overage:%d", meter, overage))
 		}
 	}
-	b.entries++
+	if own+beyond > 0 || charged == 0 { // what another meter pays in full has no entry of its own
+		b.entries++
+	}
 	if charged+beyond == 0 {
 		op.parts = append(op.parts, usedPart{item: i, meter: meter, balance: k, price: 1, per: 1}) // entry of 0 units
 	}

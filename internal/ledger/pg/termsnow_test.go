@@ -130,8 +130,8 @@ func TestTermsNow_OnceAfterNothing_PeriodBeganBefore(t *testing.T) {
 	b.mustVerify()
 }
 
-// A change gives an allowance of 0, granted once, that lasts a day. A later change raises its amount. The units that this
-// change gives end with the day that began with the change before, at which no grant was made.
+// A change gives an allowance of 0, granted once, that lasts a day. A later change raises its amount. The units that it
+// gives end with the day that began with the change before, at which no grant was made.
 func TestTermsNow_OnceOfNothing_EndsAsItBegan(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t).allowance("small", "api_calls", 2, "once", "")
