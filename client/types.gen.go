@@ -434,7 +434,7 @@ type AdjustmentRequest struct {
 
 // Allowance The units of a meter that a plan grants per period.
 type Allowance struct {
-	// AlertAt The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. Each is emitted once per period, and again after more can be used (such as after a top-up) and the used share was below it. For balances of subjects there are events only if this list is given.
+	// AlertAt The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. Each is emitted once per period, and again if something, such as a top-up, has lowered the used share below it. For balances of subjects there are events only if this list is given.
 	//
 	// Examples: [50,80,100]
 	AlertAt []int64 `json:"alert_at,omitzero"`
@@ -584,7 +584,7 @@ type Balance struct {
 	// Overage A number of units, in the meter's smallest unit.
 	Overage Count `json:"overage"`
 
-	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	// Overflow Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
 	Overflow OverflowSum `json:"overflow"`
 
 	// Period A period. It includes its start and not its end.
@@ -768,7 +768,7 @@ type Blocked struct {
 	// Reason The reason that was given.
 	Reason string `json:"reason,omitempty,omitzero"`
 
-	// Value The id, or the prefix that contains the address.
+	// Value The id of the tenant or the subject, or the prefix that contains the address.
 	Value string `json:"value"`
 }
 
@@ -989,7 +989,7 @@ type ChargeRefundRequest struct {
 
 // ChargeRequest A charge of limits without a debit.
 type ChargeRequest struct {
-	// AfterTheFact The work is done: the limits are charged even if nothing remains. A limit is charged at most down to its `debt` below zero. `charged` is the number of tokens that were charged.
+	// AfterTheFact The work is done: the limits are charged even if nothing remains. A charge takes a bucket at most `debt` tokens below zero. `charged` is the number of tokens that were charged.
 	AfterTheFact bool `json:"after_the_fact,omitempty,omitzero"`
 
 	// Cost The number of requests that this charge stands for; 1 by default.
@@ -2663,7 +2663,7 @@ type LimitTop struct {
 
 // LimitTopItem A bucket of a limit.
 type LimitTopItem struct {
-	// Bucket For limits per subject, route or ip, the hash by which Redis knows the bucket. It is always the same for the same subject, route and network.
+	// Bucket For limits per subject, route or ip, the hash that names the bucket in Redis. The same subject, route and network always have the same hash.
 	Bucket string `json:"bucket,omitempty,omitzero"`
 
 	// IP The address, or the network that counts as one caller.
@@ -2963,7 +2963,7 @@ type OverflowRatio struct {
 	Units Amount `json:"units"`
 }
 
-// OverflowSum Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+// OverflowSum Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
 type OverflowSum = int64
 
 // OverrideAmount Units per period.
@@ -2975,12 +2975,12 @@ type OverridePatch = map[string]*int64
 // Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
 type Overrides map[string]OverrideAmount
 
-// PendingChange A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. Members that the request of the change did not name follow a change that applies before.
+// PendingChange A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. If another change applies earlier, the members that this request did not name follow that change.
 type PendingChange struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// Apply How the change was asked for: for the end of the billing period, or for an instant.
+	// Apply When the request wanted the change: at the end of the billing period, or at an instant.
 	Apply PendingChangeApply `json:"apply"`
 
 	// Features Features by name. A feature that is false, 0 or absent is not granted.
@@ -3011,7 +3011,7 @@ type PendingChange struct {
 	Usage PendingChangeUsage `json:"usage"`
 }
 
-// PendingChangeApply How the change was asked for: for the end of the billing period, or for an instant.
+// PendingChangeApply When the request wanted the change: at the end of the billing period, or at an instant.
 type PendingChangeApply string
 
 // PendingChangeUsage As in the request of the change.
@@ -3592,7 +3592,7 @@ type Statement struct {
 	// Overage Use that no grant paid for. It is not part of the sum.
 	Overage int64 `json:"overage"`
 
-	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	// Overflow Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
 	Overflow OverflowSum `json:"overflow"`
 
 	// Period A period. It includes its start and not its end.
@@ -3673,7 +3673,7 @@ type StatementSummary struct {
 	// Overage A number of units, in the meter's smallest unit.
 	Overage Count `json:"overage"`
 
-	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	// Overflow Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
 	Overflow OverflowSum `json:"overflow"`
 
 	// PeriodEnd Null if the period has no end.
@@ -3798,7 +3798,7 @@ type TenantChange struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// Apply When the terms of the request take effect, even if the request did not name this option: `effective_at` for an instant that it named, `now` also for a change that had nothing to wait for. `apply`, `prorate` and `usage` are absent if the request names no terms.
+	// Apply When the terms of the request take effect, even if the request did not say so. It is `effective_at` if the request named an instant, and `now` also if the change did not have to wait. `apply`, `prorate` and `usage` are absent if the request names no terms.
 	Apply TenantChangeApply `json:"apply,omitempty,omitzero"`
 
 	// Before The billed party.
@@ -3850,7 +3850,7 @@ type TenantChange struct {
 	Version TenantVersion `json:"version"`
 }
 
-// TenantChangeApply When the terms of the request take effect, even if the request did not name this option: `effective_at` for an instant that it named, `now` also for a change that had nothing to wait for. `apply`, `prorate` and `usage` are absent if the request names no terms.
+// TenantChangeApply When the terms of the request take effect, even if the request did not say so. It is `effective_at` if the request named an instant, and `now` also if the change did not have to wait. `apply`, `prorate` and `usage` are absent if the request names no terms.
 type TenantChangeApply string
 
 // TenantChangeUsage Whether earlier use counts against the amounts that this change puts in force at once.
@@ -3880,12 +3880,12 @@ type TenantList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// TenantPatch `apply` and `effective_at` require at least one of `plan`, `anchor`, `timezone`, `overrides` and `features`, which are terms of the tenant, or `usage` `reset` or `add`. `features` alone change at once, unless `apply` or `effective_at` say when. `status` and `metadata` always change at once. `reason` requires a change of terms, or `status`.
+// TenantPatch `plan`, `anchor`, `timezone`, `overrides` and `features` are terms of the tenant. `apply` and `effective_at` require at least one of these fields, or `usage` with the value `reset` or `add`. `features` alone change at once, unless `apply` or `effective_at` say when. `status` and `metadata` always change at once. `reason` requires a change of terms, or `status`.
 type TenantPatch struct {
 	// Anchor The start of tenant-anchored periods.
 	Anchor time.Time `json:"anchor,omitempty,omitzero"`
 
-	// Apply When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
+	// Apply When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the end of the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
 	Apply TenantPatchApply `json:"apply,omitempty,omitzero"`
 
 	// DryRun Return the tenant after the change, and change nothing.
@@ -3918,14 +3918,14 @@ type TenantPatch struct {
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone,omitempty,omitzero"`
 
-	// Usage Requires `apply: now` or `effective_at`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, also on the same plan, and what is left of the old one expires; it requires a reason. `add` gives it anew as well, and what is left of the old one stays until the period ends.
+	// Usage Requires `apply: now` or `effective_at`. With `carry`, the default, the units that were drawn from the allowance count against the new amount. With `reset` the whole allowance is granted again, also on the same plan, and the remaining units of the old one expire. `reset` requires a reason. `add` grants the allowance again as well, and the remaining units of the old one stay until the period ends.
 	Usage TenantPatchUsage `json:"usage,omitempty,omitzero"`
 }
 
-// TenantPatchApply When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
+// TenantPatchApply When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the end of the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
 type TenantPatchApply string
 
-// TenantPatchUsage Requires `apply: now` or `effective_at`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, also on the same plan, and what is left of the old one expires; it requires a reason. `add` gives it anew as well, and what is left of the old one stays until the period ends.
+// TenantPatchUsage Requires `apply: now` or `effective_at`. With `carry`, the default, the units that were drawn from the allowance count against the new amount. With `reset` the whole allowance is granted again, also on the same plan, and the remaining units of the old one expire. `reset` requires a reason. `add` grants the allowance again as well, and the remaining units of the old one stay until the period ends.
 type TenantPatchUsage string
 
 // TenantRequest The content of a tenant.
@@ -3963,7 +3963,7 @@ type Terms struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// Apply How the change was asked for: at once, like the first terms, at the end of the billing period, or at an instant. In terms of programs before version 1.2, `next_period` is the next period of each meter.
+	// Apply When the request wanted the change: now (as for a new tenant), at the end of the billing period, or at an instant. In terms that an earlier build has stored, `next_period` is the next period of each meter.
 	Apply TermsApply `json:"apply"`
 
 	// EffectiveAt The instant from which the terms are in force.
@@ -3984,14 +3984,14 @@ type Terms struct {
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone"`
 
-	// Usage Whether earlier use counted against the amounts that these terms put in force at once. For terms from before version 1.1 of this API, it is `reset`.
+	// Usage Whether earlier use counted against the amounts that these terms put in force at once. For terms that an earlier build has stored, it is `reset`.
 	Usage TermsUsage `json:"usage"`
 }
 
-// TermsApply How the change was asked for: at once, like the first terms, at the end of the billing period, or at an instant. In terms of programs before version 1.2, `next_period` is the next period of each meter.
+// TermsApply When the request wanted the change: now (as for a new tenant), at the end of the billing period, or at an instant. In terms that an earlier build has stored, `next_period` is the next period of each meter.
 type TermsApply string
 
-// TermsUsage Whether earlier use counted against the amounts that these terms put in force at once. For terms from before version 1.1 of this API, it is `reset`.
+// TermsUsage Whether earlier use counted against the amounts that these terms put in force at once. For terms that an earlier build has stored, it is `reset`.
 type TermsUsage string
 
 // TermsList A page of terms.
@@ -4044,7 +4044,7 @@ type Usage struct {
 	// Overage A sum of many entries, in the meter's smallest unit. It can exceed 2^53-1, in contrast to a single amount. 2^63-1 stands for any larger sum.
 	Overage Sum `json:"overage"`
 
-	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	// Overflow Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
 	Overflow OverflowSum `json:"overflow"`
 
 	// Refunded Units that were refunded, of used and overage. The net use is used + overage - refunded. 2^63-1 stands for any larger sum.
