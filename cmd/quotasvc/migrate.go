@@ -48,7 +48,7 @@ type migrateUpCmd struct {
 	databaseConfig
 
 	Citus       bool `help:"Distribute the tables over the nodes of a Citus cluster. Needed once; later runs place new tables by themselves."`
-	CitusShards int  `default:"32" help:"With --citus: number of shard groups. About eight for each node that the cluster may have one day; it is hard to change."`
+	CitusShards int  `default:"32" help:"With --citus: number of shard groups. Choose about eight for each node that the cluster may have one day, because the number is hard to change later."`
 }
 
 // Run applies all missing steps of the schema.

@@ -74,7 +74,7 @@ export interface paths {
         };
         /**
          * Decide whether a request may pass the gateway
-         * @description For gateways that delay a request of their client and ask whether it may pass. The gateway sends any method, no
+         * @description Gateways call this operation before they pass on a request of their client. The gateway sends any method, no
          *     body, and all data in headers. The request consumes one item. With `X-Quota-Mode: check` it only checks. With
          *     `limit` it only charges limits, and `X-Quota-Charge` is the id of the charge. With `lease` it acquires a lease
          *     of the concurrency limit `X-Quota-Rule`. `X-Quota-Lease` is its id: the gateway ends the lease by `DELETE
@@ -1563,7 +1563,7 @@ export interface paths {
         put?: never;
         /**
          * Create a link to the page of a tenant, for its people
-         * @description The link shows the tenant's units and use, read-only, until it ends. It can be opened, or shown inside another page. Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant has at most 200 links that its own keys have created, and 200 that others have created. A further link by a key of the tenant is refused with 409 `too_many`. A further link by another key ends the oldest link of these. Links that have ended do not count.
+         * @description Until the link ends, it shows the tenant's units and use, read-only. It can be opened, or shown inside another page. Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant has at most 200 links that its own keys have created, and 200 that others have created. A further link by a key of the tenant is refused with 409 `too_many`. A further link by another key ends the oldest link of these. Links that have ended do not count.
          */
         post: operations["createPortalSession"];
         delete?: never;
@@ -2204,7 +2204,7 @@ export interface components {
              * @description The instant of the oldest balance that was used.
              */
             as_of: string;
-            /** @description A backend was down. Balances may be older than permitted, or each replica decided limits alone. */
+            /** @description A backend was down. Balances may be older than permitted, or each instance decided limits alone. */
             degraded?: boolean;
         } & (components["schemas"]["CheckAllowed"] | components["schemas"]["CheckDenied"]);
         /** @description The members of an answer to a check that is allowed. */
@@ -2290,7 +2290,7 @@ export interface components {
             shadow: boolean;
             /** @description Only for a limit in shadow mode: whether it would have denied the request. */
             would_deny?: boolean;
-            /** @description One replica decided this alone. */
+            /** @description One instance decided this limit alone, without Redis. */
             degraded?: boolean;
         };
         /** @description On `forbidden`, the blocked tenant, subject or address. */
@@ -2822,7 +2822,7 @@ export interface components {
             draws: components["schemas"]["Draw"][];
             /**
              * Format: int64
-             * @description The units of the draws that expired at once because their grant had ended.
+             * @description The returned units that expired at once because their grant had ended.
              */
             forfeited: number;
             remaining: components["schemas"]["Count"];
@@ -3176,7 +3176,7 @@ export interface components {
             grant_id?: string;
             /**
              * Format: int32
-             * @description Grants with lower values burn first. The default is 10 for allowances, 50 for promos and 100 for others.
+             * @description Grants with lower values are used first. The default is 10 for allowances, 50 for promos and 100 for others.
              */
             priority?: number;
             /**
@@ -3208,7 +3208,7 @@ export interface components {
             held: components["schemas"]["Count"];
             /**
              * Format: int32
-             * @description Grants with lower values burn first.
+             * @description Grants with lower values are used first.
              */
             priority: number;
             /**
@@ -3253,7 +3253,7 @@ export interface components {
             held: components["schemas"]["Count"];
             /**
              * Format: int32
-             * @description Grants with lower values burn first.
+             * @description Grants with lower values are used first.
              */
             priority: number;
             /**
@@ -3316,7 +3316,7 @@ export interface components {
             kind?: "counter" | "gauge";
             /** @description Whether a denial is stored with its idempotency key and replayed, like a success. */
             denial_replay?: boolean;
-            /** @description The members of the metadata of requests by which use can be divided (`group_by` of usage). Each member may appear once. */
+            /** @description The members of a request's metadata for which the usage report can group use (`group_by`). Each member may appear once. */
             dimensions?: components["schemas"]["Id"][];
         };
         /** @description A kind of use, or a value, that is counted in its smallest unit. */
@@ -3333,7 +3333,7 @@ export interface components {
             kind: "counter" | "gauge";
             /** @description Whether denials are stored and replayed. */
             denial_replay: boolean;
-            /** @description The members of the metadata of requests by which use can be divided. */
+            /** @description The members of a request's metadata for which the usage report can group use (`group_by`). */
             dimensions?: components["schemas"]["Id"][];
             /**
              * Format: date-time
@@ -3594,7 +3594,7 @@ export interface components {
             overrides?: components["schemas"]["Overrides"];
             features?: components["schemas"]["Features"];
         };
-        /** @description Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now. */
+        /** @description Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until a change with `apply: now`. */
         Overrides: {
             [key: string]: components["schemas"]["OverrideAmount"];
         };
@@ -3620,7 +3620,7 @@ export interface components {
             status?: components["schemas"]["TenantStatus"];
             metadata?: components["schemas"]["Metadata"];
             /**
-             * @description When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the end of the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
+             * @description When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; if there are several, it is the one that ends last. A change of overrides alone waits for the end of the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
              * @enum {string}
              */
             apply?: "now" | "next_period";
@@ -3915,7 +3915,7 @@ export interface components {
          * @enum {string}
          */
         LimitCostBy: "request" | "amount";
-        /** @description The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id. */
+        /** @description The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the rule with the more specific route, then a rule of a meter, then the smaller id. */
         LimitReplaces: string;
         /** @description The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default. */
         LimitTimezone: string;
@@ -3952,7 +3952,7 @@ export interface components {
             for: string;
         };
         /**
-         * @description With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
+         * @description With `attempts`, every request costs tokens, even if it is refused afterwards, is a replay, or names an unknown tenant. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
          * @enum {string}
          */
         LimitCounts: "attempts" | "successes";
@@ -5412,7 +5412,7 @@ export interface components {
             now: string;
             /**
              * Format: int64
-             * @description The number of seconds by which that is ahead of real time. It is below 0 while the first start fills the past with its demo.
+             * @description The number of seconds by which `now` is ahead of real time. It is below 0 while the first start writes the demo's past.
              */
             offset_seconds: number;
         };
@@ -5460,7 +5460,7 @@ export interface components {
          * @enum {string}
          */
         ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "charge_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many" | "too_many_grants" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
-        /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the same request succeeds later without any other change, and 402 `credits_exhausted` if no waiting helps. It speaks for the whole request. `limiting`, `required`, `available` and `reset_at` are those of the balance that lacks units the longest. */
+        /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the same request succeeds later without any other change, and 402 `credits_exhausted` if no waiting helps. The answer is about the whole request. `limiting`, `required`, `available` and `reset_at` are those of the balance that lacks units the longest. */
         QuotaProblem: {
             /**
              * @description The code.
@@ -5919,11 +5919,11 @@ export interface components {
         TenantETag: string;
         /** @description The version of the document, for If-None-Match. */
         SpecETag: string;
-        /** @description The limit of the tightest item in the open period. This is the item that runs out first if the request is repeated. If the request has a subject, and less remains of the subject's cap than of the tenant's balance, it is the limit of the cap. */
+        /** @description The limit, in the open period, of the item that runs out first if the request is repeated. If the request has a subject, and less remains of the subject's cap than of the tenant's balance, it is the limit of the cap. */
         QuotaLimit: number;
-        /** @description The remainder of that item, or of the cap. */
+        /** @description The remaining units of the item that runs out first if the request is repeated, or of the subject's cap if less remains of the cap. */
         QuotaRemaining: number;
-        /** @description Seconds until its period ends; absent if the period has no end. */
+        /** @description Seconds until the period of this item ends; absent if the period has no end. */
         QuotaReset: number;
         /** @description The source of the balances. */
         QuotaSource: "ledger" | "cache" | "local";

@@ -1912,7 +1912,7 @@ class AsyncApi:
     ) -> models.PortalSession:
         """Create a link to the page of a tenant, for its people.
 
-        The link shows the tenant's units and use, read-only, until it ends. It can be opened, or shown inside another page.
+        Until the link ends, it shows the tenant's units and use, read-only. It can be opened, or shown inside another page.
         Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its
         time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant
         has at most 200 links that its own keys have created, and 200 that others have created. A further link by a key of the
