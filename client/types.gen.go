@@ -2068,7 +2068,7 @@ type Lack struct {
 	// Required The units of that meter that are required.
 	Required int64 `json:"required"`
 
-	// ResetAt The end of the period. Absent if it brings no units.
+	// ResetAt The end of the period. Absent if the next period brings no units.
 	ResetAt time.Time `json:"reset_at,omitempty,omitzero"`
 
 	// Subject The subject whose cap lacks units. Absent if the tenant lacks them.

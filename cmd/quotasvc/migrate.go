@@ -40,8 +40,8 @@ type migrateCmd struct {
 	Status migrateStatusCmd `cmd:"" help:"List the steps. Exit status 1 if a step is missing."`
 	Down   migrateDownCmd   `cmd:"" help:"Undo the newest step. Data in tables and columns that it created is lost."`
 
-	Partitions migratePartitionsCmd `cmd:"" help:"Create the journal's partitions for the next twelve months. For a monthly job, as the role that owns the tables."`
-	Roles      migrateRolesCmd      `cmd:"" help:"Create the roles quotasvc_owner, quotasvc_service and quotasvc_reader, and set their rights. As an administrator of the database the first time."`
+	Partitions migratePartitionsCmd `cmd:"" help:"Create the journal's partitions for the next twelve months. Run this every month, as the role that owns the tables."`
+	Roles      migrateRolesCmd      `cmd:"" help:"Create the roles quotasvc_owner, quotasvc_service and quotasvc_reader, and set their rights. The first time, run this as an administrator of the database."`
 }
 
 type migrateUpCmd struct {

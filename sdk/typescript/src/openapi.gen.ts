@@ -5480,7 +5480,7 @@ export interface components {
             available: number;
             /**
              * Format: date-time
-             * @description The end of the period; null if it brings no units.
+             * @description The end of the period; null if the next period brings no units.
              */
             reset_at: string | null;
             /**
@@ -5509,7 +5509,7 @@ export interface components {
             available: number;
             /**
              * Format: date-time
-             * @description The end of the period. Absent if it brings no units.
+             * @description The end of the period. Absent if the next period brings no units.
              */
             reset_at?: string;
         };
