@@ -434,7 +434,7 @@ type AdjustmentRequest struct {
 
 // Allowance The units of a meter that a plan grants per period.
 type Allowance struct {
-	// AlertAt The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. Each is emitted once per period, and again after more can be used (such as after a top-up) and the used share was below it. For balances of subjects there are events only if this list is given.
+	// AlertAt The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. Each is emitted once per period, and again if something, such as a top-up, has lowered the used share below it. For balances of subjects there are events only if this list is given.
 	//
 	// Examples: [50,80,100]
 	AlertAt []int64 `json:"alert_at,omitzero"`
@@ -584,7 +584,7 @@ type Balance struct {
 	// Overage A number of units, in the meter's smallest unit.
 	Overage Count `json:"overage"`
 
-	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	// Overflow Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
 	Overflow OverflowSum `json:"overflow"`
 
 	// Period A period. It includes its start and not its end.
@@ -768,7 +768,7 @@ type Blocked struct {
 	// Reason The reason that was given.
 	Reason string `json:"reason,omitempty,omitzero"`
 
-	// Value The id, or the prefix that contains the address.
+	// Value The id of the tenant or the subject, or the prefix that contains the address.
 	Value string `json:"value"`
 }
 
@@ -989,7 +989,7 @@ type ChargeRefundRequest struct {
 
 // ChargeRequest A charge of limits without a debit.
 type ChargeRequest struct {
-	// AfterTheFact The work is done: the limits are charged even if nothing remains. A limit is charged at most down to its `debt` below zero. `charged` is the number of tokens that were charged.
+	// AfterTheFact The work is done: the limits are charged even if nothing remains. A charge takes a bucket at most `debt` tokens below zero. `charged` is the number of tokens that were charged.
 	AfterTheFact bool `json:"after_the_fact,omitempty,omitzero"`
 
 	// Cost The number of requests that this charge stands for; 1 by default.
@@ -1049,7 +1049,7 @@ type CheckAnswer struct {
 	// Code The reason of a refusal. The guide has a section for each code, with advice. New codes may be added. Treat an unknown code by its status.
 	Code ProblemCode `json:"code,omitempty,omitzero"`
 
-	// Degraded A backend was down. Balances may be older than permitted, or each replica decided limits alone.
+	// Degraded A backend was down. Balances may be older than permitted, or each instance decided limits alone.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
 	// Items The items of the request, in its order. Empty if the balances of a blocked request could not be read.
@@ -1664,7 +1664,7 @@ type Grant struct {
 	// OperationID The id of the operation.
 	OperationID string `json:"operation_id"`
 
-	// Priority Grants with lower values burn first.
+	// Priority Grants with lower values are used first.
 	Priority int32 `json:"priority"`
 
 	// Reason The reason that was given.
@@ -1721,7 +1721,7 @@ type GrantAnswer struct {
 	// OperationID The idempotency key; `dry-run` for a dry run without a key.
 	OperationID string `json:"operation_id"`
 
-	// Priority Grants with lower values burn first.
+	// Priority Grants with lower values are used first.
 	Priority int32 `json:"priority"`
 
 	// Reason The reason that was given.
@@ -1832,7 +1832,7 @@ type GrantRequest struct {
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
 	Meter ID `json:"meter"`
 
-	// Priority Grants with lower values burn first. The default is 10 for allowances, 50 for promos and 100 for others.
+	// Priority Grants with lower values are used first. The default is 10 for allowances, 50 for promos and 100 for others.
 	Priority *int32 `json:"priority,omitempty"`
 
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
@@ -2068,7 +2068,7 @@ type Lack struct {
 	// Required The units of that meter that are required.
 	Required int64 `json:"required"`
 
-	// ResetAt The end of the period. Absent if it brings no units.
+	// ResetAt The end of the period. Absent if the next period brings no units.
 	ResetAt time.Time `json:"reset_at,omitempty,omitzero"`
 
 	// Subject The subject whose cap lacks units. Absent if the tenant lacks them.
@@ -2240,7 +2240,7 @@ type Limit struct {
 	// Costs Tokens per request on some routes. If several patterns match, the most specific one counts.
 	Costs LimitCosts `json:"costs,omitempty,omitzero"`
 
-	// Counts With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
+	// Counts With `attempts`, every request costs tokens, even if it is refused afterwards, is a replay, or names an unknown tenant. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
 	Counts LimitCounts `json:"counts,omitempty,omitzero"`
 
 	// CreatedAt The instant of creation.
@@ -2279,7 +2279,7 @@ type Limit struct {
 	// RegionShare The percentage of rate and burst that this region's Redis gets; 100 by default.
 	RegionShare LimitRegionShare `json:"region_share"`
 
-	// Replaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id.
+	// Replaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the rule with the more specific route, then a rule of a meter, then the smaller id.
 	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
 
 	// RouteKey For a limit per route. With `pattern`, all routes that match `match.route` share one bucket. With `path`, each route has its own bucket. The default is `pattern`. Without `match.route`, each route has its own bucket.
@@ -2322,7 +2322,7 @@ type LimitCostBy string
 // LimitCosts Tokens per request on some routes. If several patterns match, the most specific one counts.
 type LimitCosts = []LimitCost
 
-// LimitCounts With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
+// LimitCounts With `attempts`, every request costs tokens, even if it is refused afterwards, is a replay, or names an unknown tenant. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
 type LimitCounts string
 
 // LimitDebt The number of tokens that a charge after the fact may take below zero; 0 by default. While a bucket owes tokens, no request passes. The sum of debt and capacity has the same bound as the capacity. Not for leases.
@@ -2490,7 +2490,7 @@ type LimitPer string
 // LimitRegionShare The percentage of rate and burst that this region's Redis gets; 100 by default.
 type LimitRegionShare = int64
 
-// LimitReplaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id.
+// LimitReplaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the rule with the more specific route, then a rule of a meter, then the smaller id.
 type LimitReplaces = string
 
 // LimitRequest The content of a rate limit.
@@ -2510,7 +2510,7 @@ type LimitRequest struct {
 	// Costs Tokens per request on some routes. If several patterns match, the most specific one counts.
 	Costs LimitCosts `json:"costs,omitempty,omitzero"`
 
-	// Counts With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
+	// Counts With `attempts`, every request costs tokens, even if it is refused afterwards, is a replay, or names an unknown tenant. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
 	Counts LimitCounts `json:"counts,omitempty,omitzero"`
 
 	// Debt The number of tokens that a charge after the fact may take below zero; 0 by default. While a bucket owes tokens, no request passes. The sum of debt and capacity has the same bound as the capacity. Not for leases.
@@ -2543,7 +2543,7 @@ type LimitRequest struct {
 	// RegionShare The percentage of rate and burst that this region's Redis gets; 100 by default.
 	RegionShare LimitRegionShare `json:"region_share,omitempty,omitzero"`
 
-	// Replaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id.
+	// Replaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the rule with the more specific route, then a rule of a meter, then the smaller id.
 	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
 
 	// RouteKey For a limit per route. With `pattern`, all routes that match `match.route` share one bucket. With `path`, each route has its own bucket. The default is `pattern`. Without `match.route`, each route has its own bucket.
@@ -2663,7 +2663,7 @@ type LimitTop struct {
 
 // LimitTopItem A bucket of a limit.
 type LimitTopItem struct {
-	// Bucket For limits per subject, route or ip, the hash by which Redis knows the bucket. It is always the same for the same subject, route and network.
+	// Bucket For limits per subject, route or ip, the hash that names the bucket in Redis. The same subject, route and network always have the same hash.
 	Bucket string `json:"bucket,omitempty,omitzero"`
 
 	// IP The address, or the network that counts as one caller.
@@ -2696,7 +2696,7 @@ type LimitVerdict struct {
 	// Charged Only for a charge after the fact: the tokens that the charge took.
 	Charged *int64 `json:"charged,omitempty"`
 
-	// Degraded One replica decided this alone.
+	// Degraded One instance decided this limit alone, without Redis.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
 	// DelayMs How long an admitted request waits in a leaky bucket before it starts; absent if it need not wait.
@@ -2762,7 +2762,7 @@ type Meter struct {
 	// Description For people.
 	Description string `json:"description"`
 
-	// Dimensions The members of the metadata of requests by which use can be divided.
+	// Dimensions The members of a request's metadata for which the usage report can group use (`group_by`).
 	Dimensions []ID `json:"dimensions,omitempty,omitzero"`
 
 	// Kind Whether the meter has units that debits use, or a value that is set.
@@ -2798,7 +2798,7 @@ type MeterRequest struct {
 	// Description For people.
 	Description string `json:"description,omitempty,omitzero"`
 
-	// Dimensions The members of the metadata of requests by which use can be divided (`group_by` of usage). Each member may appear once.
+	// Dimensions The members of a request's metadata for which the usage report can group use (`group_by`). Each member may appear once.
 	Dimensions []ID `json:"dimensions,omitempty,omitzero"`
 
 	// Kind A `counter`, the default, has units that debits use. A `gauge` is set to a value, such as a number of seats. The kind cannot change while the meter is in use.
@@ -2963,7 +2963,7 @@ type OverflowRatio struct {
 	Units Amount `json:"units"`
 }
 
-// OverflowSum Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+// OverflowSum Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
 type OverflowSum = int64
 
 // OverrideAmount Units per period.
@@ -2972,15 +2972,15 @@ type OverrideAmount = int64
 // OverridePatch New amounts for these meters. null restores the amount of the plan. Other overrides do not change.
 type OverridePatch = map[string]*int64
 
-// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
+// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until a change with `apply: now`.
 type Overrides map[string]OverrideAmount
 
-// PendingChange A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. Members that the request of the change did not name follow a change that applies before.
+// PendingChange A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. If another change applies earlier, the members that this request did not name follow that change.
 type PendingChange struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// Apply How the change was asked for: for the end of the billing period, or for an instant.
+	// Apply When the request wanted the change: at the end of the billing period, or at an instant.
 	Apply PendingChangeApply `json:"apply"`
 
 	// Features Features by name. A feature that is false, 0 or absent is not granted.
@@ -2989,7 +2989,7 @@ type PendingChange struct {
 	// From The instant at which the change takes effect.
 	From time.Time `json:"from"`
 
-	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
+	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until a change with `apply: now`.
 	Overrides Overrides `json:"overrides"`
 
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -3011,7 +3011,7 @@ type PendingChange struct {
 	Usage PendingChangeUsage `json:"usage"`
 }
 
-// PendingChangeApply How the change was asked for: for the end of the billing period, or for an instant.
+// PendingChangeApply When the request wanted the change: at the end of the billing period, or at an instant.
 type PendingChangeApply string
 
 // PendingChangeUsage As in the request of the change.
@@ -3091,7 +3091,7 @@ type PlanLimit struct {
 	// Costs Tokens per request on some routes. If several patterns match, the most specific one counts.
 	Costs LimitCosts `json:"costs,omitempty,omitzero"`
 
-	// Counts With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
+	// Counts With `attempts`, every request costs tokens, even if it is refused afterwards, is a replay, or names an unknown tenant. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
 	Counts LimitCounts `json:"counts,omitempty,omitzero"`
 
 	// Debt The number of tokens that a charge after the fact may take below zero; 0 by default. While a bucket owes tokens, no request passes. The sum of debt and capacity has the same bound as the capacity. Not for leases.
@@ -3124,7 +3124,7 @@ type PlanLimit struct {
 	// RegionShare The percentage of rate and burst that this region's Redis gets; 100 by default.
 	RegionShare LimitRegionShare `json:"region_share,omitempty,omitzero"`
 
-	// Replaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id.
+	// Replaces The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the rule with the more specific route, then a rule of a meter, then the smaller id.
 	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
 
 	// RouteKey For a limit per route. With `pattern`, all routes that match `match.route` share one bucket. With `path`, each route has its own bucket. The default is `pattern`. Without `match.route`, each route has its own bucket.
@@ -3302,7 +3302,7 @@ type RefundedItem struct {
 	// Draws The grants to which the units returned.
 	Draws []Draw `json:"draws"`
 
-	// Forfeited The units of the draws that expired at once because their grant had ended.
+	// Forfeited The returned units that expired at once because their grant had ended.
 	Forfeited int64 `json:"forfeited"`
 
 	// Meter An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -3592,7 +3592,7 @@ type Statement struct {
 	// Overage Use that no grant paid for. It is not part of the sum.
 	Overage int64 `json:"overage"`
 
-	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	// Overflow Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
 	Overflow OverflowSum `json:"overflow"`
 
 	// Period A period. It includes its start and not its end.
@@ -3673,7 +3673,7 @@ type StatementSummary struct {
 	// Overage A number of units, in the meter's smallest unit.
 	Overage Count `json:"overage"`
 
-	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	// Overflow Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
 	Overflow OverflowSum `json:"overflow"`
 
 	// PeriodEnd Null if the period has no end.
@@ -3762,7 +3762,7 @@ type Tenant struct {
 	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata json.RawMessage `json:"metadata"`
 
-	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
+	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until a change with `apply: now`.
 	Overrides Overrides `json:"overrides"`
 
 	// Pending The change that waits; null if there is none.
@@ -3798,7 +3798,7 @@ type TenantChange struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// Apply When the terms of the request take effect, even if the request did not name this option: `effective_at` for an instant that it named, `now` also for a change that had nothing to wait for. `apply`, `prorate` and `usage` are absent if the request names no terms.
+	// Apply When the terms of the request take effect, even if the request did not say so. It is `effective_at` if the request named an instant, and `now` also if the change did not have to wait. `apply`, `prorate` and `usage` are absent if the request names no terms.
 	Apply TenantChangeApply `json:"apply,omitempty,omitzero"`
 
 	// Before The billed party.
@@ -3816,7 +3816,7 @@ type TenantChange struct {
 	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata json.RawMessage `json:"metadata"`
 
-	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
+	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until a change with `apply: now`.
 	Overrides Overrides `json:"overrides"`
 
 	// Pending The change that waits; null if there is none.
@@ -3850,7 +3850,7 @@ type TenantChange struct {
 	Version TenantVersion `json:"version"`
 }
 
-// TenantChangeApply When the terms of the request take effect, even if the request did not name this option: `effective_at` for an instant that it named, `now` also for a change that had nothing to wait for. `apply`, `prorate` and `usage` are absent if the request names no terms.
+// TenantChangeApply When the terms of the request take effect, even if the request did not say so. It is `effective_at` if the request named an instant, and `now` also if the change did not have to wait. `apply`, `prorate` and `usage` are absent if the request names no terms.
 type TenantChangeApply string
 
 // TenantChangeUsage Whether earlier use counts against the amounts that this change puts in force at once.
@@ -3880,12 +3880,12 @@ type TenantList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// TenantPatch `apply` and `effective_at` require at least one of `plan`, `anchor`, `timezone`, `overrides` and `features`, which are terms of the tenant, or `usage` `reset` or `add`. `features` alone change at once, unless `apply` or `effective_at` say when. `status` and `metadata` always change at once. `reason` requires a change of terms, or `status`.
+// TenantPatch `plan`, `anchor`, `timezone`, `overrides` and `features` are terms of the tenant. `apply` and `effective_at` require at least one of these fields, or `usage` with the value `reset` or `add`. `features` alone change at once, unless `apply` or `effective_at` say when. `status` and `metadata` always change at once. `reason` requires a change of terms, or `status`.
 type TenantPatch struct {
 	// Anchor The start of tenant-anchored periods.
 	Anchor time.Time `json:"anchor,omitempty,omitzero"`
 
-	// Apply When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
+	// Apply When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; if there are several, it is the one that ends last. A change of overrides alone waits for the end of the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
 	Apply TenantPatchApply `json:"apply,omitempty,omitzero"`
 
 	// DryRun Return the tenant after the change, and change nothing.
@@ -3918,14 +3918,14 @@ type TenantPatch struct {
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone,omitempty,omitzero"`
 
-	// Usage Requires `apply: now` or `effective_at`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, also on the same plan, and what is left of the old one expires; it requires a reason. `add` gives it anew as well, and what is left of the old one stays until the period ends.
+	// Usage Requires `apply: now` or `effective_at`. With `carry`, the default, the units that were drawn from the allowance count against the new amount. With `reset` the whole allowance is granted again, also on the same plan, and the remaining units of the old one expire. `reset` requires a reason. `add` grants the allowance again as well, and the remaining units of the old one stay until the period ends.
 	Usage TenantPatchUsage `json:"usage,omitempty,omitzero"`
 }
 
-// TenantPatchApply When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
+// TenantPatchApply When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; if there are several, it is the one that ends last. A change of overrides alone waits for the end of the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
 type TenantPatchApply string
 
-// TenantPatchUsage Requires `apply: now` or `effective_at`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, also on the same plan, and what is left of the old one expires; it requires a reason. `add` gives it anew as well, and what is left of the old one stays until the period ends.
+// TenantPatchUsage Requires `apply: now` or `effective_at`. With `carry`, the default, the units that were drawn from the allowance count against the new amount. With `reset` the whole allowance is granted again, also on the same plan, and the remaining units of the old one expire. `reset` requires a reason. `add` grants the allowance again as well, and the remaining units of the old one stay until the period ends.
 type TenantPatchUsage string
 
 // TenantRequest The content of a tenant.
@@ -3939,7 +3939,7 @@ type TenantRequest struct {
 	// Metadata Your own JSON object, which is stored with the entries. It has at most 4096 bytes without blanks and at most 16 levels. It must not contain the character U+0000, numbers with more than 64 characters, exponents with more than 3 digits, or numbers whose nearest float64 is infinite, such as 1e309.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
+	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until a change with `apply: now`.
 	Overrides Overrides `json:"overrides,omitempty,omitzero"`
 
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -3963,13 +3963,13 @@ type Terms struct {
 	// Anchor The start of the tenant's periods.
 	Anchor time.Time `json:"anchor"`
 
-	// Apply How the change was asked for: at once, like the first terms, at the end of the billing period, or at an instant. In terms of programs before version 1.2, `next_period` is the next period of each meter.
+	// Apply When the request wanted the change: now (as for a new tenant), at the end of the billing period, or at an instant. In terms that an earlier build has stored, `next_period` is the next period of each meter.
 	Apply TermsApply `json:"apply"`
 
 	// EffectiveAt The instant from which the terms are in force.
 	EffectiveAt time.Time `json:"effective_at"`
 
-	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now.
+	// Overrides Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until a change with `apply: now`.
 	Overrides Overrides `json:"overrides"`
 
 	// Plan An id: 1 to 128 letters, digits and . _ : - ; it begins with a letter or a digit.
@@ -3984,14 +3984,14 @@ type Terms struct {
 	// Timezone The IANA zone of its calendar.
 	Timezone string `json:"timezone"`
 
-	// Usage Whether earlier use counted against the amounts that these terms put in force at once. For terms from before version 1.1 of this API, it is `reset`.
+	// Usage Whether earlier use counted against the amounts that these terms put in force at once. For terms that an earlier build has stored, it is `reset`.
 	Usage TermsUsage `json:"usage"`
 }
 
-// TermsApply How the change was asked for: at once, like the first terms, at the end of the billing period, or at an instant. In terms of programs before version 1.2, `next_period` is the next period of each meter.
+// TermsApply When the request wanted the change: now (as for a new tenant), at the end of the billing period, or at an instant. In terms that an earlier build has stored, `next_period` is the next period of each meter.
 type TermsApply string
 
-// TermsUsage Whether earlier use counted against the amounts that these terms put in force at once. For terms from before version 1.1 of this API, it is `reset`.
+// TermsUsage Whether earlier use counted against the amounts that these terms put in force at once. For terms that an earlier build has stored, it is `reset`.
 type TermsUsage string
 
 // TermsList A page of terms.
@@ -4008,7 +4008,7 @@ type TestClock struct {
 	// Now The instant that decisions use.
 	Now time.Time `json:"now"`
 
-	// OffsetSeconds The number of seconds by which that is ahead of real time. It is below 0 while the first start fills the past with its demo.
+	// OffsetSeconds The number of seconds by which `now` is ahead of real time. It is below 0 while the first start writes the demo's past.
 	OffsetSeconds int64 `json:"offset_seconds"`
 }
 
@@ -4044,7 +4044,7 @@ type Usage struct {
 	// Overage A sum of many entries, in the meter's smallest unit. It can exceed 2^53-1, in contrast to a single amount. 2^63-1 stands for any larger sum.
 	Overage Sum `json:"overage"`
 
-	// Overflow Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+	// Overflow Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
 	Overflow OverflowSum `json:"overflow"`
 
 	// Refunded Units that were refunded, of used and overage. The net use is used + overage - refunded. 2^63-1 stands for any larger sum.

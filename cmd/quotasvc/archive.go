@@ -24,8 +24,8 @@ import (
 // archiveCmd is the command that moves old months of the journal from the database into files.
 type archiveCmd struct {
 	databaseConfig
-	Before string `required:"" placeholder:"YYYY-MM" help:"Archive the months before this one. The newest month allowed is the one of 32 days ago: keys are remembered for 31 days."`
-	To     string `required:"" type:"path" placeholder:"DIR" help:"Directory for the archive: new, empty, or that of an interrupted run of the same archive, which is continued."`
+	Before string `required:"" placeholder:"YYYY-MM" help:"Archive the months before this one. It can be at most the month of 32 days ago, because keys are remembered for 31 days."`
+	To     string `required:"" type:"path" placeholder:"DIR" help:"Directory for the archive. It must be new or empty, or have files of an interrupted run of the same archive: then this run continues it."`
 	DryRun bool   `help:"Print the months that would be archived, with rows and bytes, and change nothing."`
 }
 

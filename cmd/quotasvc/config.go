@@ -51,7 +51,7 @@ type redisConfig struct {
 // clockConfig has the maximum difference between PostgreSQL's clock and this machine's clock. If the difference is
 // not larger, the clocks count as equal.
 type clockConfig struct {
-	ClockSkewMax time.Duration `name:"clock-skew-max" env:"QUOTASVC_CLOCK_SKEW_MAX" default:"${clock_skew_max}" group:"Tuning" help:"Largest difference between PostgreSQL's clock and this machine's at which periods close and grants expire. Beyond it decisions go by the earlier clock. A very long one trusts PostgreSQL's clock alone."`
+	ClockSkewMax time.Duration `name:"clock-skew-max" env:"QUOTASVC_CLOCK_SKEW_MAX" default:"${clock_skew_max}" group:"Tuning" help:"Largest accepted difference between PostgreSQL's clock and this machine's clock. If the difference is larger, decisions use the earlier clock. With a very large value, they always use PostgreSQL's clock."`
 }
 
 func (c *clockConfig) check(check *checker) {
@@ -81,8 +81,8 @@ type serviceConfig struct {
 	pagesConfig
 	oidcConfig
 
-	ReportDatabaseURLFile string `name:"report-database-url-file" env:"QUOTASVC_REPORT_DATABASE_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with that URL, instead of --report-database-url."`
-	ReportDatabaseURL     secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. They may lag as the replica does. Default: the database itself."`
+	ReportDatabaseURLFile string `name:"report-database-url-file" env:"QUOTASVC_REPORT_DATABASE_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with the URL of the replica for reports, instead of --report-database-url."`
+	ReportDatabaseURL     secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. Reports are as old as the data of the replica. Default: the database itself."`
 
 	Listen    string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free port and prints it."`
 	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics, /log-level and pprof. Keep it private."`
@@ -110,7 +110,7 @@ type serviceConfig struct {
 	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"6s" group:"Starting and stopping" help:"Time limit of the stop after the drain delay. Container runtimes kill after 10 s by default; keep the sum of both below their limit."`
 
 	Replicas            int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Minimum number of instances to assume while Redis is unavailable, 1 to 256. Limits are then divided by this number or by the last known number of live instances, whichever is larger."`
-	LedgerLanes         int           `env:"QUOTASVC_LEDGER_LANES" default:"0" group:"Tuning" help:"Number of ledger writers, 1 to 64. Each one uses a PostgreSQL connection. 0: 2, of which an instance beside others uses one; on Citus one for each shard group, at most 32."`
+	LedgerLanes         int           `env:"QUOTASVC_LEDGER_LANES" default:"0" group:"Tuning" help:"Number of ledger writers, 1 to 64. Each one uses a PostgreSQL connection. 0: 2, or 1 while other instances run; on Citus one for each shard group, at most 32."`
 	CoordinatorOnly     bool          `env:"QUOTASVC_COORDINATOR_ONLY" group:"Tuning" help:"On Citus, send every statement through the coordinator. Otherwise writers connect to the node that holds their tenants, at the address that pg_dist_node has, if it answers."`
 	CheckReads          int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Maximum number of concurrent PostgreSQL reads for checks."`
 	Readers             int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three connections of their own."`

@@ -40,15 +40,15 @@ type migrateCmd struct {
 	Status migrateStatusCmd `cmd:"" help:"List the steps. Exit status 1 if a step is missing."`
 	Down   migrateDownCmd   `cmd:"" help:"Undo the newest step. Data in tables and columns that it created is lost."`
 
-	Partitions migratePartitionsCmd `cmd:"" help:"Create the journal's partitions for the next twelve months. For a monthly job, as the role that owns the tables."`
-	Roles      migrateRolesCmd      `cmd:"" help:"Create the roles quotasvc_owner, quotasvc_service and quotasvc_reader, and set their rights. As an administrator of the database the first time."`
+	Partitions migratePartitionsCmd `cmd:"" help:"Create the journal's partitions for the next twelve months. Run this every month, as the role that owns the tables."`
+	Roles      migrateRolesCmd      `cmd:"" help:"Create the roles quotasvc_owner, quotasvc_service and quotasvc_reader, and set their rights. The first time, run this as an administrator of the database."`
 }
 
 type migrateUpCmd struct {
 	databaseConfig
 
 	Citus       bool `help:"Distribute the tables over the nodes of a Citus cluster. Needed once; later runs place new tables by themselves."`
-	CitusShards int  `default:"32" help:"With --citus: number of shard groups. About eight for each node that the cluster may have one day; it is hard to change."`
+	CitusShards int  `default:"32" help:"With --citus: number of shard groups. Choose about eight for each node that the cluster may have one day, because the number is hard to change later."`
 }
 
 // Run applies all missing steps of the schema.

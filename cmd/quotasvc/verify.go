@@ -33,7 +33,7 @@ type verifyCmd struct {
 	Full    bool   `help:"Read the whole journal. Without it, a journal with more than a million entries is read from the last clean verification on. If a full verification of all tenants is interrupted, the next one continues it."`
 	JSON    bool   `name:"json" help:"Print the report as JSON, with the members of GET /v1/verifications/{verification_id}."`
 	Archive string `type:"path" placeholder:"DIR" help:"Verify an archive instead: its files, and that the database continues where it ends. Exit status 1 if not."`
-	Seal    string `type:"path" placeholder:"FILE" help:"Verify a seal instead: that the journal still is what was sealed until its day. Exit status 1 if not."`
+	Seal    string `type:"path" placeholder:"FILE" help:"Verify a seal instead: that the journal up to its day was not changed. Exit status 1 if not."`
 	SealKey string `placeholder:"KEY" help:"Public key that must have signed the seal."`
 }
 

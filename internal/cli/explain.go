@@ -19,7 +19,7 @@ type explainCmd struct {
 	Route   string  `placeholder:"ROUTE" help:"The route, for limits per route."`
 	Method  string  `placeholder:"METHOD" help:"The method, for limits that name one."`
 	IP      string  `name:"ip" placeholder:"ADDRESS" help:"The address of the client, for limits per ip and for blocks."`
-	At      instant `placeholder:"TIME" help:"At this time, at most 400 days ahead, if nothing is used until then: a time (RFC 3339) or a day. Limits and blocks are left out."`
+	At      instant `placeholder:"TIME" help:"A time (RFC 3339) or a day, at most 400 days ahead. The answer is for this time, if nothing is used until then, and leaves out limits and blocks."`
 }
 
 // Run prints whether the tenant may use the units now. A denial is a valid answer, so the exit status is 0.

@@ -20,8 +20,8 @@ type usageCmd struct {
 	Tenant   string  `arg:"" help:"The tenant's id."`
 	Meter    string  `arg:"" help:"The meter."`
 	By       string  `enum:"hour,day,month" default:"day" help:"hour, day or month."`
-	From     instant `placeholder:"TIME" help:"Begin: a time (RFC 3339), a day, yesterday, or how long ago (24h, 7d). Default: a day, 30 days or a year before --to, by --by."`
-	To       instant `placeholder:"TIME" help:"Before then. Default: now."`
+	From     instant `placeholder:"TIME" help:"Begin: a time (RFC 3339), a day, yesterday, or how long ago (24h, 7d). Default: a day before --to with --by hour, 30 days with day, a year with month."`
+	To       instant `placeholder:"TIME" help:"End, in the same forms; the end itself is not included. Default: now."`
 	Subject  string  `placeholder:"SUBJECT" help:"Only of this subject."`
 	GroupBy  string  `name:"group-by" placeholder:"KEY" help:"subject, or metadata.KEY of a dimension of the meter."`
 	Timezone string  `placeholder:"ZONE" help:"Time zone of the hours, days and months. Default: UTC."`
@@ -157,7 +157,7 @@ type denialsCmd struct {
 	Connection
 	Tenant string  `arg:"" help:"The tenant's id."`
 	From   instant `placeholder:"TIME" help:"Begin: a time (RFC 3339), a day, yesterday, or how long ago (24h, 7d). Default: a day before --to."`
-	To     instant `placeholder:"TIME" help:"Before then. Default: now."`
+	To     instant `placeholder:"TIME" help:"End, in the same forms; the end itself is not included. Default: now."`
 	Limit  int     `default:"100" placeholder:"N" help:"Maximum number of single denials."`
 }
 

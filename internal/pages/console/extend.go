@@ -64,5 +64,5 @@ func (v *correctionView) extended(got *client.GrantExtension) {
 	}
 	v.changes = append(v.changes, v.amountChange("Remaining of "+got.Meter, got.Meter, got.Remaining, got.Remaining))
 	v.audit = &auditPreview{action: "grant.extend", kind: "grant", id: got.Grant, reason: v.get("reason")}
-	v.notes = append(v.notes, "Grants that end sooner burn first, among those of one priority.")
+	v.notes = append(v.notes, "Among grants with the same priority, those that end sooner are used first.")
 }

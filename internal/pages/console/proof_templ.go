@@ -110,7 +110,7 @@ func proofPage(c *call, v *proofView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, " <h2>Seals</h2><p class=\"dim\">Each covers the chain heads of a day and of all days before. Anyone who keeps a copy of the root can later prove that the journal was not changed.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, " <h2>Seals</h2><p class=\"dim\">Each seal covers the chain heads of its day and of all days before. Anyone who keeps a copy of the root can later prove that the journal was not changed.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -103,7 +103,7 @@ func shadowCounts(v *shadowView) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p class=\"dim\">Of the requests that were granted, the shadow rule would have denied so many: enforce it, and so many more denials are to be expected. Beside it is what the live rules denied of the same requests; what the shadow rule would let pass of these, passes if it replaces the live one. All times end now.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p class=\"dim\">\"It would have denied\" counts granted requests that the shadow rule would have denied. If you enforce the rule, expect as many further denials. \"Live rules denied\" counts requests that a live rule denied, and those of them that would pass if the shadow rule replaced it. All times end now.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -119,7 +119,7 @@ func shadowCounts(v *shadowView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<thead><tr><th scope=\"col\">Shadow rule</th><th scope=\"col\">Time</th><th scope=\"col\">It would have denied</th><th scope=\"col\">The most of</th><th scope=\"col\">Live rules denied</th></tr></thead> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<thead><tr><th scope=\"col\">Shadow rule</th><th scope=\"col\">Time</th><th scope=\"col\">It would have denied</th><th scope=\"col\">Tenants with the most</th><th scope=\"col\">Live rules denied</th></tr></thead> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

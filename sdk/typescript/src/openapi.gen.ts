@@ -74,14 +74,14 @@ export interface paths {
         };
         /**
          * Decide whether a request may pass the gateway
-         * @description For gateways that delay a request of their client and ask whether it may pass. The gateway sends any method, no
+         * @description Gateways call this operation before they pass on a request of their client. The gateway sends any method, no
          *     body, and all data in headers. The request consumes one item. With `X-Quota-Mode: check` it only checks. With
-         *     `limit` it only charges limits, and `X-Quota-Charge` is the id of the charge. With `lease` it acquires a lease of
-         *     the concurrency limit `X-Quota-Rule`. `X-Quota-Lease` is its id: the gateway ends the lease by
-         *     `DELETE /v1/leases/{lease_id}` when the request has ended. The answer 200 lets the request pass. A refusal has the
-         *     status and the problem of a consume. Only for `nginx`, which would turn most statuses
-         *     into 500, the status is 403 (401 stays 401). Then `X-Quota-Status` has the status of the refusal, and
-         *     `X-Quota-Problem` has the problem.
+         *     `limit` it only charges limits, and `X-Quota-Charge` is the id of the charge. With `lease` it acquires a lease
+         *     of the concurrency limit `X-Quota-Rule`. `X-Quota-Lease` is its id: the gateway ends the lease by `DELETE
+         *     /v1/leases/{lease_id}` when the request has ended. With the answer 200, the gateway lets the request pass. A
+         *     refusal has the status and the problem of a consume. Only for `nginx`, which would turn most statuses into 500,
+         *     the status is 403 (401 stays 401). Then `X-Quota-Status` has the status of the refusal, and `X-Quota-Problem`
+         *     has the problem.
          *
          *     The service trusts these headers, so the gateway must replace or remove such headers of its clients. `nginx` and
          *     `haproxy` describe the forwarded request with `X-Original-URI` and `X-Original-Method`, `traefik` with
@@ -337,7 +337,7 @@ export interface paths {
         put?: never;
         /**
          * Change the cost of a charge
-         * @description Sets the cost of a charge when it is known, for example after an estimate. Each limit then is as if `cost` had been charged in the first place. What was taken too much comes back, except for tokens that have come back with time. What is missing is taken, if need be below zero by at most the `debt` of the limit. A charge is settled or refunded once; the next settlement changes nothing. A cost of 0 is a refund. For an id that was not issued the answer is 404. After 503, the settlement may have been made.
+         * @description Sets the cost of a charge when it is known, for example after an estimate. Each limit then has the state that a charge of `cost` would have left. Tokens that were taken in excess come back, except for tokens that have come back with time. Missing tokens are taken, even below zero, by at most the `debt` of the limit. A charge is settled or refunded once; the next settlement changes nothing. A cost of 0 is a refund. For an id that was not issued the answer is 404. After 503, the settlement may have been made.
          */
         post: operations["settleCharge"];
         delete?: never;
@@ -914,7 +914,7 @@ export interface paths {
         get: operations["getTenant"];
         /**
          * Create or replace a tenant
-         * @description Open periods do not change. A change of plan, anchor, zone or overrides waits for the end of the billing period, and the features of the body wait with it: the answer has it as `pending`. Fields that are not in the body get their defaults. Terms that are in force, or that wait, are no change. Other terms beside a pending change are refused with 409 `change_pending`. With If-Match, the request replaces a tenant and never creates one.
+         * @description Open periods do not change. A change of plan, anchor, zone or overrides waits for the end of the billing period, and the features of the body wait with it: the answer has it as `pending`. Fields that are not in the body get their defaults. A request for the terms that are in force, or that wait, changes no terms. Other terms beside a pending change are refused with 409 `change_pending`. With If-Match, the request replaces a tenant and never creates one.
          */
         put: operations["putTenant"];
         post?: never;
@@ -923,7 +923,7 @@ export interface paths {
         head?: never;
         /**
          * Change the given fields of a tenant
-         * @description Absent fields do not change. New terms, such as another plan, take effect at the end of the billing period, at once if `apply` is `now`, or at `effective_at`. Until then nothing moves: allowances, features, gauges, rate limits of plans and `match.plan`. Then all of them move together. One change can wait: another one that would wait is refused with 409 `change_pending`. A change that applies now is allowed, and the pending change stays: what its request named is kept, all other members follow the change. If the request has an `Idempotency-Key`, a retry within 31 days returns the first answer and changes nothing.
+         * @description Absent fields do not change. New terms, such as another plan, take effect at the end of the billing period, at once if `apply` is `now`, or at `effective_at`. Until then nothing moves: allowances, features, gauges, rate limits of plans and `match.plan`. Then all of them move together. One change can wait: another one that would wait is refused with 409 `change_pending`. A change that applies now is allowed, and the pending change stays. It keeps the members that its request named. All other members follow the change that applies now. If the request has an `Idempotency-Key`, a retry within 31 days returns the first answer and changes nothing.
          */
         patch: operations["patchTenant"];
         trace?: never;
@@ -993,7 +993,7 @@ export interface paths {
         get: operations["getGauge"];
         /**
          * Set a gauge, such as the seats of a team, or change it by a difference
-         * @description A value above the plan's amount is refused with 403 `gauge_limit`, and the old value stays. If a change of the plan has left the value above the amount, the value can only decrease.
+         * @description A value above the plan's amount is refused with 403 `gauge_limit`, and the old value stays. If a change of the plan has left the value above the amount, the value can only fall.
          */
         put: operations["setGauge"];
         post?: never;
@@ -1139,7 +1139,7 @@ export interface paths {
         put?: never;
         /**
          * Reset a bucket
-         * @description The body names one bucket by exactly the dimensions that divide the limit's buckets. The bucket returns to its state before the first charge. For a limit of a plan, or a limit that a plan's limit replaces, the reset affects the limit that applies to the tenant. For kind concurrency, all leases of the bucket end. A repetition changes nothing. The line in the audit log is written first, also for a repetition. Without it nothing is reset.
+         * @description The body names one bucket by exactly the dimensions that divide the limit's buckets. The bucket returns to its state before the first charge. For a limit of a plan, or a limit that a plan's limit replaces, the reset affects the limit that applies to the tenant. For kind concurrency, all leases of the bucket end. A repetition changes nothing. The service writes the line in the audit log first, also for a repetition. If it cannot write the line, it resets nothing.
          */
         post: operations["resetLimit"];
         delete?: never;
@@ -1206,7 +1206,7 @@ export interface paths {
         };
         /**
          * The denials that a limit in shadow mode would have made
-         * @description For the last hour, day and week, this is the number of requests that the limit would have denied if it had been enforced, and the number of their tenants. It is also the number of requests denied by enforced limits that decide the same requests. Consumes, charges, authorizes and leases count. Checks, dry runs, charges after the fact, and requests that failed (400 and 503) do not. Only the time in which the limit was in shadow mode counts. A request is counted about a second after its answer. Counts are kept for at least 35 days, even if the limit is now enforced or deleted. Limits of plans with this id are added up. Keys that are bound to a tenant are refused.
+         * @description For the last hour, day and week, the answer has the number of requests that the limit would have denied if it had been enforced, and the number of their tenants. It also has the number of requests that enforced limits denied, if the limit decided the same requests. Consumes, charges, authorizes and leases count. Checks, dry runs, charges after the fact, and requests that failed (400 and 503) do not. Only the time in which the limit was in shadow mode counts. A request is counted about a second after its answer. Counts are kept for at least 35 days, even if the limit is now enforced or deleted. Limits of plans with this id are added up. Keys that are bound to a tenant are refused.
          */
         get: operations["getLimitShadow"];
         put?: never;
@@ -1541,7 +1541,7 @@ export interface paths {
         };
         /**
          * The present state of the service
-         * @description The requests of the answering instance in the last minute, the parts that do not work and the reasons, the most frequent refusals of the last hour, and the last jobs. There is an answer even while PostgreSQL or Redis is down. Refusals and jobs are those of all instances and a few seconds old. They are missing while they cannot be read. Keys that are bound to a tenant are refused.
+         * @description The requests of the answering instance in the last minute, the parts that do not work and the reasons, the most frequent refusals of the last hour, and the last jobs. There is an answer even while PostgreSQL or Redis is down. Refusals and jobs are those of all instances and a few seconds old. They are absent while the service cannot read them. Keys that are bound to a tenant are refused.
          */
         get: operations["getStatus"];
         put?: never;
@@ -1563,7 +1563,7 @@ export interface paths {
         put?: never;
         /**
          * Create a link to the page of a tenant, for its people
-         * @description The link shows the tenant's units and use, read-only, until it ends. It can be opened, or shown inside another page. Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant has at most 200 links that its own keys have created, and 200 that others have created. Of the others' links, a further one ends the oldest. A further one by a key of the tenant is refused with 409 `too_many`. Links that have ended do not count.
+         * @description Until the link ends, it shows the tenant's units and use, read-only. It can be opened, or shown inside another page. Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant has at most 200 links that its own keys have created, and 200 that others have created. A further link by a key of the tenant is refused with 409 `too_many`. A further link by another key ends the oldest link of these. Links that have ended do not count.
          */
         post: operations["createPortalSession"];
         delete?: never;
@@ -1981,7 +1981,7 @@ export interface components {
              * @description The number of requests that this charge stands for; 1 by default.
              */
             cost?: number;
-            /** @description The work is done: the limits are charged even if nothing remains. A limit is charged at most down to its `debt` below zero. `charged` is the number of tokens that were charged. */
+            /** @description The work is done: the limits are charged even if nothing remains. A charge takes a bucket at most `debt` tokens below zero. `charged` is the number of tokens that were charged. */
             after_the_fact?: boolean;
             /** @description The limits to charge; all that apply by default. */
             rules?: components["schemas"]["Id"][];
@@ -2204,7 +2204,7 @@ export interface components {
              * @description The instant of the oldest balance that was used.
              */
             as_of: string;
-            /** @description A backend was down. Balances may be older than permitted, or each replica decided limits alone. */
+            /** @description A backend was down. Balances may be older than permitted, or each instance decided limits alone. */
             degraded?: boolean;
         } & (components["schemas"]["CheckAllowed"] | components["schemas"]["CheckDenied"]);
         /** @description The members of an answer to a check that is allowed. */
@@ -2290,13 +2290,13 @@ export interface components {
             shadow: boolean;
             /** @description Only for a limit in shadow mode: whether it would have denied the request. */
             would_deny?: boolean;
-            /** @description One replica decided this alone. */
+            /** @description One instance decided this limit alone, without Redis. */
             degraded?: boolean;
         };
         /** @description On `forbidden`, the blocked tenant, subject or address. */
         Blocked: {
             kind: components["schemas"]["BlockKind"];
-            /** @description The id, or the prefix that contains the address. */
+            /** @description The id of the tenant or the subject, or the prefix that contains the address. */
             value: string;
             /**
              * Format: date-time
@@ -2501,7 +2501,7 @@ export interface components {
         };
         /**
          * Format: int64
-         * @description Units of this meter that another meter of the tenant paid for: its plan lets another meter pay when this one is used up. They are in no other figure. A refund leaves this figure and shows in refunded of the meter that had paid. A balance of a subject has 0: its used counts these units. 2^63-1 stands for any larger sum.
+         * @description Units of this meter that another meter of the tenant paid for, because the plan lets it pay when this meter is used up. No other figure includes these units. A refund does not change this figure: it is in `refunded` of the meter that had paid. In a balance of a subject it is 0, because `used` includes these units. 2^63-1 stands for any larger sum.
          */
         OverflowSum: number;
         /**
@@ -2822,7 +2822,7 @@ export interface components {
             draws: components["schemas"]["Draw"][];
             /**
              * Format: int64
-             * @description The units of the draws that expired at once because their grant had ended.
+             * @description The returned units that expired at once because their grant had ended.
              */
             forfeited: number;
             remaining: components["schemas"]["Count"];
@@ -3176,7 +3176,7 @@ export interface components {
             grant_id?: string;
             /**
              * Format: int32
-             * @description Grants with lower values burn first. The default is 10 for allowances, 50 for promos and 100 for others.
+             * @description Grants with lower values are used first. The default is 10 for allowances, 50 for promos and 100 for others.
              */
             priority?: number;
             /**
@@ -3208,7 +3208,7 @@ export interface components {
             held: components["schemas"]["Count"];
             /**
              * Format: int32
-             * @description Grants with lower values burn first.
+             * @description Grants with lower values are used first.
              */
             priority: number;
             /**
@@ -3253,7 +3253,7 @@ export interface components {
             held: components["schemas"]["Count"];
             /**
              * Format: int32
-             * @description Grants with lower values burn first.
+             * @description Grants with lower values are used first.
              */
             priority: number;
             /**
@@ -3316,7 +3316,7 @@ export interface components {
             kind?: "counter" | "gauge";
             /** @description Whether a denial is stored with its idempotency key and replayed, like a success. */
             denial_replay?: boolean;
-            /** @description The members of the metadata of requests by which use can be divided (`group_by` of usage). Each member may appear once. */
+            /** @description The members of a request's metadata for which the usage report can group use (`group_by`). Each member may appear once. */
             dimensions?: components["schemas"]["Id"][];
         };
         /** @description A kind of use, or a value, that is counted in its smallest unit. */
@@ -3333,7 +3333,7 @@ export interface components {
             kind: "counter" | "gauge";
             /** @description Whether denials are stored and replayed. */
             denial_replay: boolean;
-            /** @description The members of the metadata of requests by which use can be divided. */
+            /** @description The members of a request's metadata for which the usage report can group use (`group_by`). */
             dimensions?: components["schemas"]["Id"][];
             /**
              * Format: date-time
@@ -3503,7 +3503,7 @@ export interface components {
              */
             expires_in_days?: number;
             /**
-             * @description The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. Each is emitted once per period, and again after more can be used (such as after a top-up) and the used share was below it. For balances of subjects there are events only if this list is given.
+             * @description The used percentages at which the event `balance.threshold_reached` is emitted, in ascending order. The default is 80 and 100. With an empty list there are no such events. Each is emitted once per period, and again if something, such as a top-up, has lowered the used share below it. For balances of subjects there are events only if this list is given.
              * @example [
              *       50,
              *       80,
@@ -3594,7 +3594,7 @@ export interface components {
             overrides?: components["schemas"]["Overrides"];
             features?: components["schemas"]["Features"];
         };
-        /** @description Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until terms apply now. */
+        /** @description Amounts that this tenant gets per period instead of the plan's amounts, by meter. The plan must have these meters. A once-only allowance is granted when the plan starts, so a later override of it has no effect until a change with `apply: now`. */
         Overrides: {
             [key: string]: components["schemas"]["OverrideAmount"];
         };
@@ -3607,7 +3607,7 @@ export interface components {
         OverridePatch: {
             [key: string]: number | null;
         };
-        /** @description `apply` and `effective_at` require at least one of `plan`, `anchor`, `timezone`, `overrides` and `features`, which are terms of the tenant, or `usage` `reset` or `add`. `features` alone change at once, unless `apply` or `effective_at` say when. `status` and `metadata` always change at once. `reason` requires a change of terms, or `status`. */
+        /** @description `plan`, `anchor`, `timezone`, `overrides` and `features` are terms of the tenant. `apply` and `effective_at` require at least one of these fields, or `usage` with the value `reset` or `add`. `features` alone change at once, unless `apply` or `effective_at` say when. `status` and `metadata` always change at once. `reason` requires a change of terms, or `status`. */
         TenantPatch: {
             plan?: components["schemas"]["Id"];
             /**
@@ -3620,7 +3620,7 @@ export interface components {
             status?: components["schemas"]["TenantStatus"];
             metadata?: components["schemas"]["Metadata"];
             /**
-             * @description When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; of several, the one that ends last. A change of overrides alone waits for the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
+             * @description When new terms take effect: at the end of the billing period (the default), or now. The billing period is the open period of the longest interval that the plan in force has; if there are several, it is the one that ends last. A change of overrides alone waits for the end of the open periods of the meters that it names. If there is no such period, the change takes effect now. When it takes effect, an open period goes on, and its allowance becomes the amount of the new terms. Only a meter whose interval changes begins a new period. `now` also applies a newer version of the plan. Paid grants never change. A repetition changes nothing.
              * @enum {string}
              */
             apply?: "now" | "next_period";
@@ -3632,7 +3632,7 @@ export interface components {
             /** @description Whether each amount counts only for its share of the open period. The allowance becomes the sum of each amount x its share of the period, rounded down, but never less than what was drawn. Requires `apply: now` or `effective_at`. */
             prorate?: boolean;
             /**
-             * @description Requires `apply: now` or `effective_at`. With `carry`, the default, what was drawn of the allowance counts against the new amount. With `reset` the whole allowance is given anew, also on the same plan, and what is left of the old one expires; it requires a reason. `add` gives it anew as well, and what is left of the old one stays until the period ends.
+             * @description Requires `apply: now` or `effective_at`. With `carry`, the default, the units that were drawn from the allowance count against the new amount. With `reset` the whole allowance is granted again, also on the same plan, and the remaining units of the old one expire. `reset` requires a reason. `add` grants the allowance again as well, and the remaining units of the old one stay until the period ends.
              * @enum {string}
              */
             usage?: "carry" | "reset" | "add";
@@ -3681,7 +3681,7 @@ export interface components {
             updated_at: string;
             standing?: components["schemas"]["Standing"];
         };
-        /** @description A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. Members that the request of the change did not name follow a change that applies before. */
+        /** @description A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. If another change applies earlier, the members that this request did not name follow that change. */
         PendingChange: {
             /**
              * Format: date-time
@@ -3689,7 +3689,7 @@ export interface components {
              */
             from: string;
             /**
-             * @description How the change was asked for: for the end of the billing period, or for an instant.
+             * @description When the request wanted the change: at the end of the billing period, or at an instant.
              * @enum {string}
              */
             apply: "next_period" | "effective_at";
@@ -3768,7 +3768,7 @@ export interface components {
             updated_at: string;
             before: components["schemas"]["Tenant"];
             /**
-             * @description When the terms of the request take effect, even if the request did not name this option: `effective_at` for an instant that it named, `now` also for a change that had nothing to wait for. `apply`, `prorate` and `usage` are absent if the request names no terms.
+             * @description When the terms of the request take effect, even if the request did not say so. It is `effective_at` if the request named an instant, and `now` also if the change did not have to wait. `apply`, `prorate` and `usage` are absent if the request names no terms.
              * @enum {string}
              */
             apply?: "now" | "next_period" | "effective_at";
@@ -3799,14 +3799,14 @@ export interface components {
             timezone: string;
             overrides: components["schemas"]["Overrides"];
             /**
-             * @description How the change was asked for: at once, like the first terms, at the end of the billing period, or at an instant. In terms of programs before version 1.2, `next_period` is the next period of each meter.
+             * @description When the request wanted the change: now (as for a new tenant), at the end of the billing period, or at an instant. In terms that an earlier build has stored, `next_period` is the next period of each meter.
              * @enum {string}
              */
             apply: "now" | "next_period" | "effective_at";
             /** @description Whether each amount counted only for its share of the open period. */
             prorate: boolean;
             /**
-             * @description Whether earlier use counted against the amounts that these terms put in force at once. For terms from before version 1.1 of this API, it is `reset`.
+             * @description Whether earlier use counted against the amounts that these terms put in force at once. For terms that an earlier build has stored, it is `reset`.
              * @enum {string}
              */
             usage: "carry" | "reset" | "add";
@@ -3915,7 +3915,7 @@ export interface components {
          * @enum {string}
          */
         LimitCostBy: "request" | "amount";
-        /** @description The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the precedence of routes, then a rule of a meter, then the id. */
+        /** @description The rule that this rule replaces. If both apply to a request, only this one counts. If several rules replace the same rule, the most specific one counts. A rule of a tenant is the most specific, then a rule of a plan, then the rule with the more specific route, then a rule of a meter, then the smaller id. */
         LimitReplaces: string;
         /** @description The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default. */
         LimitTimezone: string;
@@ -3952,7 +3952,7 @@ export interface components {
             for: string;
         };
         /**
-         * @description With `attempts`, every request costs tokens, even if it is refused afterwards, unknown or a replay. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
+         * @description With `attempts`, every request costs tokens, even if it is refused afterwards, is a replay, or names an unknown tenant. With `successes`, only a granted request costs tokens. The default is `attempts` if the limit is per ip, per route without tenant, or closed while Redis is down.
          * @enum {string}
          */
         LimitCounts: "attempts" | "successes";
@@ -4231,7 +4231,7 @@ export interface components {
             route?: string;
             /** @description The address, or the network that counts as one caller. */
             ip?: string;
-            /** @description For limits per subject, route or ip, the hash by which Redis knows the bucket. It is always the same for the same subject, route and network. */
+            /** @description For limits per subject, route or ip, the hash that names the bucket in Redis. The same subject, route and network always have the same hash. */
             bucket?: string;
             /**
              * Format: int64
@@ -4395,7 +4395,7 @@ export interface components {
         RollRequest: {
             /**
              * Format: date-time
-             * @description The roll closes periods that were due at this instant, which must not be in the future. By default it is now.
+             * @description The roll processes the balances that had something due at this instant, which must not be in the future. By default it is now.
              */
             as_of?: string;
         };
@@ -5412,7 +5412,7 @@ export interface components {
             now: string;
             /**
              * Format: int64
-             * @description The number of seconds by which that is ahead of real time. It is below 0 while the first start fills the past with its demo.
+             * @description The number of seconds by which `now` is ahead of real time. It is below 0 while the first start writes the demo's past.
              */
             offset_seconds: number;
         };
@@ -5460,7 +5460,7 @@ export interface components {
          * @enum {string}
          */
         ProblemCode: "invalid_argument" | "idempotency_key_missing" | "unauthenticated" | "credits_exhausted" | "forbidden" | "tenant_suspended" | "meter_not_in_plan" | "feature_not_in_plan" | "gauge_limit" | "not_found" | "tenant_not_found" | "grant_not_found" | "hold_not_found" | "operation_not_found" | "charge_not_found" | "lease_not_found" | "method_not_allowed" | "precondition_failed" | "change_pending" | "too_many" | "too_many_grants" | "hold_not_active" | "archived" | "idempotency_key_reused" | "amount_out_of_range" | "refund_exceeds_debit" | "cost_exceeds_capacity" | "too_many_limits" | "quota_exceeded" | "rate_limited" | "internal" | "queue_full" | "report_too_slow" | "unavailable" | "outcome_unknown";
-        /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the same request succeeds later without any other change, and 402 `credits_exhausted` if no waiting helps. It speaks for the whole request. `limiting`, `required`, `available` and `reset_at` are those of the balance that lacks units the longest. */
+        /** @description The balance does not suffice. The answer is 429 `quota_exceeded` if the same request succeeds later without any other change, and 402 `credits_exhausted` if no waiting helps. The answer is about the whole request. `limiting`, `required`, `available` and `reset_at` are those of the balance that lacks units the longest. */
         QuotaProblem: {
             /**
              * @description The code.
@@ -5480,7 +5480,7 @@ export interface components {
             available: number;
             /**
              * Format: date-time
-             * @description The end of the period; null if it brings no units.
+             * @description The end of the period; null if the next period brings no units.
              */
             reset_at: string | null;
             /**
@@ -5509,7 +5509,7 @@ export interface components {
             available: number;
             /**
              * Format: date-time
-             * @description The end of the period. Absent if it brings no units.
+             * @description The end of the period. Absent if the next period brings no units.
              */
             reset_at?: string;
         };
@@ -5850,9 +5850,9 @@ export interface components {
     parameters: {
         /** @description 1 to 255 visible ASCII characters, new for every operation. The service does not need it if `dry_run` is true. The contract always requires it, so that no generated client can forget it. */
         IdempotencyKeyHeader: string;
-        /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. With a client's id, the client passes limits uncharged for 10 minutes, so use it only if the service behind the gateway recognises repeated requests by it. */
+        /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. A client that chooses the id can repeat it for 10 minutes without a charge. So use the client's id only if the service behind the gateway recognises repeated requests by it. */
         PassageKeyHeader: string;
-        /** @description Without an `Idempotency-Key`, identifies a repeated request for limits and leases. The gateway must create it for each request of a client. Anything but 1 to 128 visible ASCII characters identifies nothing. */
+        /** @description Without an `Idempotency-Key`, identifies a repeated request for limits and leases. The gateway must create it for each request of a client. The service ignores a value that is not 1 to 128 visible ASCII characters. */
         PassageIDHeader: string;
         /** @description The tenant that pays. */
         QuotaTenantHeader: components["schemas"]["Name"];
@@ -5919,11 +5919,11 @@ export interface components {
         TenantETag: string;
         /** @description The version of the document, for If-None-Match. */
         SpecETag: string;
-        /** @description The limit of the tightest item in the open period. This is the item that runs out first if the request is repeated. If the request has a subject, and less remains of the subject's cap than of the tenant's balance, it is the limit of the cap. */
+        /** @description The limit, in the open period, of the item that runs out first if the request is repeated. If the request has a subject, and less remains of the subject's cap than of the tenant's balance, it is the limit of the cap. */
         QuotaLimit: number;
-        /** @description The remainder of that item, or of the cap. */
+        /** @description The remaining units of the item that runs out first if the request is repeated, or of the subject's cap if less remains of the cap. */
         QuotaRemaining: number;
-        /** @description Seconds until its period ends; absent if the period has no end. */
+        /** @description Seconds until the period of this item ends; absent if the period has no end. */
         QuotaReset: number;
         /** @description The source of the balances. */
         QuotaSource: "ledger" | "cache" | "local";
@@ -5933,7 +5933,7 @@ export interface components {
         QuotaOperation: string;
         /** @description With `X-Quota-Mode: limit`, the `charge_id` for `POST /v1/limits/charge/refund`. Absent if no limit was charged, or if the id is longer than 3 KiB, as for a charge of a dozen limits with the longest names. */
         QuotaCharge: string;
-        /** @description With `X-Quota-Mode: lease`, the `lease_id` for `DELETE /v1/leases/{lease_id}`. A lease that nobody ends ends by itself after the limit's time. */
+        /** @description With `X-Quota-Mode: lease`, the `lease_id` for `DELETE /v1/leases/{lease_id}`. If nobody ends the lease, it ends by itself after the limit's time. */
         QuotaLease: string;
         /** @description The headers of answers that pages of other origins may read, for gateways that pass the answer on. */
         Exposed: string;
@@ -6134,9 +6134,9 @@ export interface operations {
                 "X-Quota-Rule"?: components["parameters"]["QuotaRuleHeader"];
                 /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
                 "X-Quota-Key"?: components["parameters"]["QuotaKeyHeader"];
-                /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. With a client's id, the client passes limits uncharged for 10 minutes, so use it only if the service behind the gateway recognises repeated requests by it. */
+                /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. A client that chooses the id can repeat it for 10 minutes without a charge. So use the client's id only if the service behind the gateway recognises repeated requests by it. */
                 "Idempotency-Key"?: components["parameters"]["PassageKeyHeader"];
-                /** @description Without an `Idempotency-Key`, identifies a repeated request for limits and leases. The gateway must create it for each request of a client. Anything but 1 to 128 visible ASCII characters identifies nothing. */
+                /** @description Without an `Idempotency-Key`, identifies a repeated request for limits and leases. The gateway must create it for each request of a client. The service ignores a value that is not 1 to 128 visible ASCII characters. */
                 "X-Request-Id"?: components["parameters"]["PassageIDHeader"];
             };
             path: {
@@ -6179,9 +6179,9 @@ export interface operations {
                 "X-Quota-Rule"?: components["parameters"]["QuotaRuleHeader"];
                 /** @description The key of a gateway that passes on its clients' `Authorization`. It takes precedence over that header. */
                 "X-Quota-Key"?: components["parameters"]["QuotaKeyHeader"];
-                /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. With a client's id, the client passes limits uncharged for 10 minutes, so use it only if the service behind the gateway recognises repeated requests by it. */
+                /** @description Identifies a repeated request. Use an id that the gateway creates for each request of a client. A client that chooses the id can repeat it for 10 minutes without a charge. So use the client's id only if the service behind the gateway recognises repeated requests by it. */
                 "Idempotency-Key"?: components["parameters"]["PassageKeyHeader"];
-                /** @description Without an `Idempotency-Key`, identifies a repeated request for limits and leases. The gateway must create it for each request of a client. Anything but 1 to 128 visible ASCII characters identifies nothing. */
+                /** @description Without an `Idempotency-Key`, identifies a repeated request for limits and leases. The gateway must create it for each request of a client. The service ignores a value that is not 1 to 128 visible ASCII characters. */
                 "X-Request-Id"?: components["parameters"]["PassageIDHeader"];
             };
             path: {

@@ -296,10 +296,10 @@ class AsyncApi:
     ) -> models.ChargeSettleAnswer:
         """Change the cost of a charge.
 
-        Sets the cost of a charge when it is known, for example after an estimate. Each limit then is as if `cost` had been
-        charged in the first place. What was taken too much comes back, except for tokens that have come back with time. What is
-        missing is taken, if need be below zero by at most the `debt` of the limit. A charge is settled or refunded once; the next
-        settlement changes nothing. A cost of 0 is a refund. For an id that was not issued the answer is 404. After 503, the
+        Sets the cost of a charge when it is known, for example after an estimate. Each limit then has the state that a charge of
+        `cost` would have left. Tokens that were taken in excess come back, except for tokens that have come back with time.
+        Missing tokens are taken, even below zero, by at most the `debt` of the limit. A charge is settled or refunded once; the
+        next settlement changes nothing. A cost of 0 is a refund. For an id that was not issued the answer is 404. After 503, the
         settlement may have been made.
 
         Scope: use.
@@ -1011,9 +1011,9 @@ class AsyncApi:
         """Create or replace a tenant.
 
         Open periods do not change. A change of plan, anchor, zone or overrides waits for the end of the billing period, and the
-        features of the body wait with it: the answer has it as `pending`. Fields that are not in the body get their defaults.
-        Terms that are in force, or that wait, are no change. Other terms beside a pending change are refused with 409
-        `change_pending`. With If-Match, the request replaces a tenant and never creates one.
+        features of the body wait with it: the answer has it as `pending`. Fields that are not in the body get their defaults. A
+        request for the terms that are in force, or that wait, changes no terms. Other terms beside a pending change are refused
+        with 409 `change_pending`. With If-Match, the request replaces a tenant and never creates one.
 
         Scope: admin.
         """
@@ -1047,9 +1047,9 @@ class AsyncApi:
         Absent fields do not change. New terms, such as another plan, take effect at the end of the billing period, at once if
         `apply` is `now`, or at `effective_at`. Until then nothing moves: allowances, features, gauges, rate limits of plans and
         `match.plan`. Then all of them move together. One change can wait: another one that would wait is refused with 409
-        `change_pending`. A change that applies now is allowed, and the pending change stays: what its request named is kept, all
-        other members follow the change. If the request has an `Idempotency-Key`, a retry within 31 days returns the first answer
-        and changes nothing.
+        `change_pending`. A change that applies now is allowed, and the pending change stays. It keeps the members that its
+        request named. All other members follow the change that applies now. If the request has an `Idempotency-Key`, a retry
+        within 31 days returns the first answer and changes nothing.
 
         Scope: admin. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -1140,7 +1140,7 @@ class AsyncApi:
         """Set a gauge, such as the seats of a team, or change it by a difference.
 
         A value above the plan's amount is refused with 403 `gauge_limit`, and the old value stays. If a change of the plan has
-        left the value above the amount, the value can only decrease.
+        left the value above the amount, the value can only fall.
 
         Scope: use. key: the Idempotency-Key; a new one if it is not given.
         """
@@ -1374,8 +1374,8 @@ class AsyncApi:
 
         The body names one bucket by exactly the dimensions that divide the limit's buckets. The bucket returns to its state
         before the first charge. For a limit of a plan, or a limit that a plan's limit replaces, the reset affects the limit that
-        applies to the tenant. For kind concurrency, all leases of the bucket end. A repetition changes nothing. The line in the
-        audit log is written first, also for a repetition. Without it nothing is reset.
+        applies to the tenant. For kind concurrency, all leases of the bucket end. A repetition changes nothing. The service
+        writes the line in the audit log first, also for a repetition. If it cannot write the line, it resets nothing.
 
         Scope: admin.
         """
@@ -1431,12 +1431,12 @@ class AsyncApi:
     ) -> models.LimitShadow:
         """The denials that a limit in shadow mode would have made.
 
-        For the last hour, day and week, this is the number of requests that the limit would have denied if it had been enforced,
-        and the number of their tenants. It is also the number of requests denied by enforced limits that decide the same
-        requests. Consumes, charges, authorizes and leases count. Checks, dry runs, charges after the fact, and requests that
-        failed (400 and 503) do not. Only the time in which the limit was in shadow mode counts. A request is counted about a
-        second after its answer. Counts are kept for at least 35 days, even if the limit is now enforced or deleted. Limits of
-        plans with this id are added up. Keys that are bound to a tenant are refused.
+        For the last hour, day and week, the answer has the number of requests that the limit would have denied if it had been
+        enforced, and the number of their tenants. It also has the number of requests that enforced limits denied, if the limit
+        decided the same requests. Consumes, charges, authorizes and leases count. Checks, dry runs, charges after the fact, and
+        requests that failed (400 and 503) do not. Only the time in which the limit was in shadow mode counts. A request is
+        counted about a second after its answer. Counts are kept for at least 35 days, even if the limit is now enforced or
+        deleted. Limits of plans with this id are added up. Keys that are bound to a tenant are refused.
 
         Scope: read.
         """
@@ -1893,8 +1893,8 @@ class AsyncApi:
 
         The requests of the answering instance in the last minute, the parts that do not work and the reasons, the most frequent
         refusals of the last hour, and the last jobs. There is an answer even while PostgreSQL or Redis is down. Refusals and jobs
-        are those of all instances and a few seconds old. They are missing while they cannot be read. Keys that are bound to a
-        tenant are refused.
+        are those of all instances and a few seconds old. They are absent while the service cannot read them. Keys that are bound
+        to a tenant are refused.
 
         Scope: read.
         """
@@ -1912,12 +1912,12 @@ class AsyncApi:
     ) -> models.PortalSession:
         """Create a link to the page of a tenant, for its people.
 
-        The link shows the tenant's units and use, read-only, until it ends. It can be opened, or shown inside another page.
+        Until the link ends, it shows the tenant's units and use, read-only. It can be opened, or shown inside another page.
         Anybody who has the link sees the page, so give it only to people who have signed in to your own pages. A link ends at its
         time, when the key that created it ends, or when the links of its tenant are ended. A retry creates another link. A tenant
-        has at most 200 links that its own keys have created, and 200 that others have created. Of the others' links, a further
-        one ends the oldest. A further one by a key of the tenant is refused with 409 `too_many`. Links that have ended do not
-        count.
+        has at most 200 links that its own keys have created, and 200 that others have created. A further link by a key of the
+        tenant is refused with 409 `too_many`. A further link by another key ends the oldest link of these. Links that have ended
+        do not count.
 
         Scope: admin.
         """

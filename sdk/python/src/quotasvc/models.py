@@ -817,8 +817,8 @@ TenantStatus = Literal["active", "suspended"]
 
 @dataclass(frozen=True, kw_only=True)
 class PendingChange(Answer):
-    """A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. Members that
-    the request of the change did not name follow a change that applies before.
+    """A change of the tenant's terms that waits; null if there is none. The members are the whole terms from then on. If another
+    change applies earlier, the members that this request did not name follow that change.
     """
     from_: datetime = renamed("from", True)
     apply: Literal["next_period", "effective_at"]
