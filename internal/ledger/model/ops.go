@@ -49,7 +49,7 @@ func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op 
 			if storeDenials && !no.unstored && strings.Contains(answer, "available") {
 				m.ops[id] = &operation{body: body, answer: answer}
 				parts := strings.Fields(answer)
-				m.balances[ledger.BalanceKey{Tenant: Tenant, Meter: parts[len(parts)-1]}].entries++
+				m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: parts[len(parts)-1]}).entries++
 			}
 		}
 	}()
