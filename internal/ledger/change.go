@@ -57,9 +57,9 @@ func (t *Terms) actsOn(kind period.Interval) bool {
 	return t.now || endless && (t.since.Equal(t.agreedAt) || t.kind() != kind)
 }
 
-// rules reports whether the open period has the plan and the amount of t already, and t gives nothing anew.
+// rules reports whether the open period has the plan's version and the amount of t already.
 func (t *Terms) rules(b *BalanceRow) bool {
-	return t.opened(b) && (!t.Grants || t.version == b.PlanVersion) && !t.reset && !t.add
+	return t.opened(b) && (!t.Grants || t.version == b.PlanVersion)
 }
 
 // nextChange returns the terms that change the open period next, and when. It returns nil if the period ends before.
@@ -72,9 +72,11 @@ func (b *Book) nextChange() (*Terms, time.Time) {
 	for i := range b.Timeline {
 		t := &b.Timeline[i]
 		switch {
-		case !t.since.After(b.TermsAt), !t.actsOn(b.kind()), t.rules(&b.BalanceRow):
+		case !t.since.After(b.TermsAt), !t.actsOn(b.kind()):
 			continue
-		case !t.since.After(b.Start) && (t != b.Timeline.At(b.Start) || t.opened(&b.BalanceRow)):
+		case t.rules(&b.BalanceRow) && (!t.reset && !t.add || !t.since.After(b.Start)):
+			continue
+		case !t.since.After(b.Start) && t != b.Timeline.At(b.Start):
 			continue
 		}
 		if at := period.Later(t.since, b.processed); at.Before(b.End) {
