@@ -124,3 +124,34 @@ func TestVersions_CommittedAfterBoundary_AmendOpenPeriod(t *testing.T) {
 	wantEqual(t, "version of the other", b.mustBalance("acme", "seats").PlanVersion, 2)
 	b.mustVerify()
 }
+
+// A version is in force for a tenant that signs up, or changes its terms, between the instant of the version and its
+// commit. The same is true of the second of two versions that wait for one instant.
+func TestVersions_CommittedAfterTerms_AmendTheirPeriod(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	now := b.now()
+	b.plan("pro", 1, now.Add(-48*time.Hour), "api_calls 10 day tenant", "seats 10 once calendar", "exports 10 day tenant")
+	b.tenant("old", "pro", now.Add(-24*time.Hour), now.Add(-24*time.Hour), "UTC")
+	b.plan("pro", 2, now.Add(-2*time.Second), "api_calls 11 day tenant", "seats 11 once calendar", "exports 11 day tenant")
+	b.exec("UPDATE plans SET apply = 'next_period' WHERE version = 2")
+	b.tenant("new", "pro", now, now, "UTC")
+	for _, tenant := range []string{"old", "new"} {
+		for _, meter := range []string{"api_calls", "seats", "exports"} {
+			d := debitOf(tenant, "k1"+meter, 1)
+			d.Items[0].Meter = meter
+			b.mustDebit(d)
+		}
+	}
+	b.plan("pro", 3, now.Add(-time.Second), "api_calls 20 day tenant", "seats 20 once calendar", "extras 20 day tenant")
+	b.exec("UPDATE plans SET apply = 'next_period' WHERE version = 3")
+	for _, tenant := range []string{"old", "new"} {
+		b.mustDebit(debitOf(tenant, "k2", 1))
+		wantEqual(t, "remaining of "+tenant, b.mustBalance(tenant, "api_calls").Remaining, 18)
+		wantEqual(t, "a meter that is lost", b.mustBalance(tenant, "exports").Remaining, 0)
+		wantEqual(t, "a meter that is new", b.mustBalance(tenant, "extras").Remaining, 20)
+	}
+	wantEqual(t, "a once-only allowance stays", b.mustBalance("old", "seats").Remaining, 9)
+	wantEqual(t, "and is that of the newest version", b.mustBalance("new", "seats").Remaining, 19)
+	b.mustVerify()
+}
