@@ -82,8 +82,8 @@ func TestVersions_CommittedLate_AmendAfterNewestEntry(t *testing.T) {
 	b.mustVerify()
 }
 
-// The billing period is the same for all balances of a tenant, also if a period goes on that began under a plan of which
-// no version waits.
+// The billing period is the same for all balances of a tenant, also if a period goes on that began under a plan of
+// which no version waits.
 func TestVersions_PeriodOfEarlierPlan_EndsWaitOfAllMeters(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -106,8 +106,8 @@ func TestVersions_PeriodOfEarlierPlan_EndsWaitOfAllMeters(t *testing.T) {
 	b.mustVerify()
 }
 
-// A version that waits and is committed after the billing period has ended amends the period that was opened without it,
-// also if the amount stays.
+// A version that waits and is committed after the billing period has ended amends the period that was opened without
+// it, also if the amount stays.
 func TestVersions_CommittedAfterBoundary_AmendOpenPeriod(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -131,9 +131,11 @@ func TestVersions_CommittedAfterTerms_AmendTheirPeriod(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	now := b.now()
-	b.plan("pro", 1, now.Add(-48*time.Hour), "api_calls 10 day tenant", "seats 10 once calendar", "exports 10 day tenant")
+	b.plan("pro", 1, now.Add(-48*time.Hour),
+		"api_calls 10 day tenant", "seats 10 once calendar", "exports 10 day tenant")
 	b.tenant("old", "pro", now.Add(-24*time.Hour), now.Add(-24*time.Hour), "UTC")
-	b.plan("pro", 2, now.Add(-2*time.Second), "api_calls 11 day tenant", "seats 11 once calendar", "exports 11 day tenant")
+	b.plan("pro", 2, now.Add(-2*time.Second),
+		"api_calls 11 day tenant", "seats 11 once calendar", "exports 11 day tenant")
 	b.exec("UPDATE plans SET apply = 'next_period' WHERE version = 2")
 	b.tenant("new", "pro", now, now, "UTC")
 	for _, tenant := range []string{"old", "new"} {
@@ -143,7 +145,8 @@ func TestVersions_CommittedAfterTerms_AmendTheirPeriod(t *testing.T) {
 			b.mustDebit(d)
 		}
 	}
-	b.plan("pro", 3, now.Add(-time.Second), "api_calls 20 day tenant", "seats 20 once calendar", "extras 20 day tenant")
+	b.plan("pro", 3, now.Add(-time.Second),
+		"api_calls 20 day tenant", "seats 20 once calendar", "extras 20 day tenant")
 	b.exec("UPDATE plans SET apply = 'next_period' WHERE version = 3")
 	for _, tenant := range []string{"old", "new"} {
 		b.mustDebit(debitOf(tenant, "k2", 1))
