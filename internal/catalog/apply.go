@@ -114,6 +114,10 @@ func (a *application) plans(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	older, err := a.tx.olderPlans(ctx)
+	if err != nil {
+		return err
+	}
 	id := func(p *Plan) string { return p.ID }
 	known := byID(stored, id)
 	for i := range a.file.Plans {
@@ -129,7 +133,10 @@ func (a *application) plans(ctx context.Context) error {
 		if err := a.diff.Add(kindPlan, p.ID, versioned(known[p.ID]), versioned(&after)); err != nil {
 			return err
 		}
-		warnings, err := a.tx.warnings(ctx, known[p.ID], &after)
+		if known[p.ID] != nil && known[p.ID].Version == after.Version {
+			continue
+		}
+		warnings, err := a.tx.warnings(ctx, known[p.ID], older[p.ID], &after)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/quotasvc/quotasvc/internal/catalog/feature"
 	"github.com/quotasvc/quotasvc/internal/kit/period"
 )
 
@@ -62,31 +63,64 @@ var minutes = map[period.Interval]uint64{
 	period.Hour: 60, period.Day: 1440, period.Week: 10_080, period.Month: 43_830, period.Year: 525_960,
 }
 
-// warnings returns a sentence for each meter and feature of which the new version of a plan gives tenants less. The
-// sentence says how many tenants get less. If only an amount or a feature is reduced, tenants that override it are not
-// counted.
-func (tx *txn) warnings(ctx context.Context, before, after *Plan) (out []string, err error) {
+// warnings returns a sentence for each meter and feature of which the new version of a plan gives tenants less than the
+// newest version before, or than an older version that may be in force for some of them. The sentence says how many
+// tenants get less: at most so many if older versions may be in force. If only an amount or a feature is reduced, tenants
+// that override it are not counted.
+func (tx *txn) warnings(ctx context.Context, before *Plan, older []Plan, after *Plan) (out []string, err error) {
+	if before == nil {
+		return nil, nil
+	}
+	upTo := ""
+	if len(older) > 0 {
+		upTo = "up to "
+	}
 	warn := func(statement, what, how string, args ...any) {
 		var n int
 		if err == nil {
 			err = wrap("count tenants of plan "+after.ID, tx.queryRow(ctx, statement, append([]any{after.ID, countedTenants + 1}, args...)...).Scan(&n))
 		}
 		if n > 0 {
-			out = append(out, fmt.Sprintf("plan %s: %s %s %s", after.ID, what, how, tenantsText(n)))
+			out = append(out, fmt.Sprintf("plan %s: %s %s %s%s", after.ID, what, how, upTo, tenantsText(n)))
 		}
 	}
-	for _, f := range reductions(before, after) {
+	lost, features := reductions(before, after), feature.Set{}
+	maps.Copy(features, before.Features)
+	for i := range older {
+		for _, f := range reductions(&older[i], after) {
+			at := slices.IndexFunc(lost, func(o reduction) bool { return o.meter == f.meter })
+			switch {
+			case at < 0:
+				lost = append(lost, f)
+			case lost[at].before.givesLess(f.before):
+				lost[at] = f
+			}
+		}
+		for name, value := range older[i].Features {
+			if value.ReductionTo(features[name]) != "" {
+				features[name] = value
+			}
+		}
+	}
+	for _, f := range lost {
 		warn("CountTenantsOfPlan", f.meter, f.how()+" for", f.meter, f.after != nil && f.after.Every == f.before.Every)
 	}
-	if before == nil {
-		return out, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(before.Features)) {
-		if how := before.Features[name].ReductionTo(after.Features[name]); how != "" {
+	for _, name := range slices.Sorted(maps.Keys(features)) {
+		if how := features[name].ReductionTo(after.Features[name]); how != "" {
 			warn("CountTenantsOfPlanWithoutFeature", "feature "+name, how, name)
 		}
 	}
 	return out, err
+}
+
+// olderPlans returns the older versions of plans that may be in force for some tenants, by plan.
+func (tx *txn) olderPlans(ctx context.Context) (map[string][]Plan, error) {
+	list, err := tx.wholePlans(ctx, "SelectOlderPlans", tx.store.db.Now())
+	older := map[string][]Plan{}
+	for i := range list {
+		older[list[i].ID] = append(older[list[i].ID], list[i])
+	}
+	return older, err
 }
 
 // how returns the second half of a warning: how the allowance of the meter changes.

@@ -100,6 +100,41 @@ plans:
 	require.Empty(t, warnings, "nothing was changed")
 }
 
+// A new version is compared with all versions that tenants may have, also while the newest one waits. A file that changes
+// nothing warns of nothing.
+func TestWarnings_OlderVersionInForce_IsCompared(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	put(t, s.PutMeter, Meter{ID: "tokens", Unit: "token"})
+	put(t, s.PutMeter, Meter{ID: "seats", Unit: "seat"})
+	of := func(apply string, tokens int64, more ...Allowance) Plan {
+		p := Plan{ID: "free", Apply: apply, Allowances: append(more, monthly("tokens", tokens))}
+		if len(more) > 0 {
+			p.Features = feature.Set{"upload": feature.Number(500)}
+		}
+		return p
+	}
+	put(t, s.PutPlan, of("", 1000, monthly("seats", 3)))
+	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "free"})
+	put(t, s.PutPlan, of("", 7)) // it waits
+	want := []string{
+		"plan free: seats is taken away (it was 3 a month) for up to 1 tenant",
+		"plan free: tokens falls from 1000 a month to 9 a month for up to 1 tenant",
+		"plan free: feature upload is lost by up to 1 tenant",
+	}
+	const text = "plans: {free: {apply: now, allowances: [{meter: tokens, amount: %d, every: month, anchor: calendar}]}}"
+	require.Equal(t, want, apply(t, s, fmt.Sprintf(text, 9), true).Warnings)
+	_, _, warnings, err := s.PutPlanWarning(ctx, of(applyNow, 9))
+	require.NoError(t, err)
+	require.Equal(t, want, warnings)
+	require.Empty(t, apply(t, s, fmt.Sprintf(text, 9), true).Warnings)
+	_, _, warnings, err = s.PutPlanWarning(ctx, of("", 10))
+	require.NoError(t, err)
+	require.Empty(t, warnings, "no older version is in force after one that applied now")
+	require.Empty(t, apply(t, s, "plans: {free: {allowances: [{meter: tokens, amount: 10, every: month, anchor: calendar}]}}", true).Warnings)
+}
+
 // A warning takes no longer for a plan of a million tenants than for a plan of 10,001, because an index on the plan
 // exists.
 func TestWarnings_CountIsBounded(t *testing.T) {

@@ -37,10 +37,14 @@ func (s *Store) PutPlanWarning(ctx context.Context, p Plan) (stored Plan, create
 			return err
 		}
 		created = len(before) == 0
+		older, err := tx.olderPlans(ctx)
+		if err != nil {
+			return err
+		}
 		if stored, err = tx.putPlan(ctx, first(before), p); err != nil || len(tx.writing.Announcements()) == 0 {
 			return err
 		}
-		if warnings, err = tx.warnings(ctx, first(before), &stored); err != nil {
+		if warnings, err = tx.warnings(ctx, first(before), older[p.ID], &stored); err != nil {
 			return err
 		}
 		return tx.requireRules(ctx, p.ID, func(f *RuleFault) string {

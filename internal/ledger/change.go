@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 	"slices"
 	"strings"
@@ -57,9 +58,21 @@ func (t *Terms) actsOn(kind period.Interval) bool {
 	return t.now || endless && (t.since.Equal(t.agreedAt) || t.kind() != kind)
 }
 
-// rules reports whether the open period has the plan and the amount of t already, and t gives nothing anew.
+// rules reports whether the open period has the plan's version and the amount of t already.
 func (t *Terms) rules(b *BalanceRow) bool {
-	return t.opened(b) && (!t.Grants || t.version == b.PlanVersion) && !t.reset && !t.add
+	return t.opened(b) && (!t.Grants || t.version == b.PlanVersion)
+}
+
+// newerIn reports whether the open period has the terms t with an older version of their plan. The version of t was
+// made before these terms were in force, and committed later.
+func (t *Terms) newerIn(b *Book) bool {
+	switch {
+	case !t.since.Equal(b.TermsAt), !t.made.Before(t.since), t.rules(&b.BalanceRow):
+		return false
+	case t.waited && t.kind() == period.Once && b.kind() == period.Once:
+		return false
+	}
+	return b.Plan == "" || t.plan == b.Plan && t.version > b.PlanVersion
 }
 
 // nextChange returns the terms that change the open period next, and when. It returns nil if the period ends before.
@@ -71,10 +84,14 @@ func (b *Book) nextChange() (*Terms, time.Time) {
 	}
 	for i := range b.Timeline {
 		t := &b.Timeline[i]
+		last := i+1 == len(b.Timeline) || b.Timeline[i+1].since.After(t.since) // of its instant
 		switch {
-		case !t.since.After(b.TermsAt), !t.actsOn(b.kind()), t.rules(&b.BalanceRow):
+		case last && t.newerIn(b):
+		case !t.since.After(b.TermsAt), !t.actsOn(b.kind()):
 			continue
-		case !t.since.After(b.Start) && (t != b.Timeline.At(b.Start) || t.opened(&b.BalanceRow)):
+		case t.rules(&b.BalanceRow) && (!t.reset && !t.add || !t.since.After(b.Start)):
+			continue
+		case !t.since.After(b.Start) && t != b.Timeline.At(b.Start):
 			continue
 		}
 		if at := period.Later(t.since, b.processed); at.Before(b.End) {
@@ -110,12 +127,16 @@ func (b *Book) amend(t *Terms, at, now time.Time, j *[]Entry) error {
 	if !b.knows() { // an older version opened the period
 		b.Entitled, b.AllowanceAt = was, b.Start
 	}
+	which, again := instantID(t.since), t.newerIn(b)
+	if again { // the terms may have amended the period with the older version
+		which = fmt.Sprint(which, "/", t.version)
+	}
 	b.TermsAt, b.changed = t.since, true
 	b.agree(t)
-	c := changing{book: b, j: j, id: systemID(t.event(eventAmend), b.BalanceKey, instantID(t.since)), at: at, now: now}
+	c := changing{book: b, j: j, id: systemID(t.event(eventAmend), b.BalanceKey, which), at: at, now: now}
 	switch {
 	case !t.Grants:
-	case t.reset, t.add, t.once() && another:
+	case !again && (t.reset || t.add), t.once() && another:
 		c.renew(t, worth)
 	case !same:
 		c.amendTo(t, was, worth)

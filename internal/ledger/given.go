@@ -55,7 +55,8 @@ func (b *Book) knowOnce() {
 	}
 	for _, g := range b.Grants {
 		if g.Source == SourceAllowance && strings.HasPrefix(g.OperationID, "§allowance/") {
-			g.wasOnce = b.Timeline.At(g.EffectiveAt).once()
+			t := b.Timeline.At(g.EffectiveAt)
+			g.wasOnce = t.Grants && t.once()
 		}
 	}
 }

@@ -75,7 +75,8 @@ type Terms struct {
 	agreedAt  time.Time // TenantTerms.Since
 	plan      string
 	version   int32
-	Grants    bool // the plan has the meter
+	made      time.Time // when the version was made
+	Grants    bool      // the plan has the meter
 	Allowance Allowance
 	anchorAt  time.Time
 	Zone      *time.Location
@@ -157,8 +158,8 @@ func termsOf(k BalanceKey, h *TenantTerms, v *PlanVersion) Terms {
 		allow, ok = allow.ofSubject()
 	}
 	return Terms{
-		since: h.Since, agreedAt: h.Since, plan: h.Plan, version: v.Version, Grants: ok, Allowance: allow,
-		anchorAt: h.AnchorAt, Zone: h.Zone,
+		since: h.Since, agreedAt: h.Since, plan: h.Plan, version: v.Version, made: v.CreatedAt,
+		Grants: ok, Allowance: allow, anchorAt: h.AnchorAt, Zone: h.Zone,
 	}
 }
 

@@ -28,16 +28,17 @@ ORDER BY p.plan, p.version;
 
 -- name: PlanRenewals
 -- Returns the intervals and anchors of all allowances that renew, with their meters, of every version of the plans that
--- the tenants $1 have or had. It leaves out plans of which no version waits for the ends of billing periods.
+-- the tenants $1 have or had. It returns nothing if no version of these plans waits for the ends of billing periods. A
+-- billing period may have begun under an earlier plan, so one such plan is enough.
 SELECT p.plan, p.version, a.every, a.anchor, array_agg(a.meter)
-FROM (SELECT DISTINCT t.plan
+FROM (SELECT t.plan, bool_or(EXISTS (SELECT 1 FROM plans w WHERE w.plan = t.plan AND w.apply = 'next_period')) OVER () AS waits
       FROM unnest($1::text[]) AS k (tenant_id)
       CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id
     -- citus: AND o.tenant_id = ANY ($1::text[])
-    OFFSET 0) AS t) AS named
-JOIN plans p ON p.plan = named.plan
+    OFFSET 0) AS t
+      GROUP BY t.plan) AS named
+JOIN plans p ON p.plan = named.plan AND named.waits
 JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND NOT a.gauge AND a.every <> 'once'
-WHERE EXISTS (SELECT 1 FROM plans w WHERE w.plan = p.plan AND w.apply = 'next_period')
 GROUP BY p.plan, p.version, a.every, a.anchor;
 
 -- name: VersionsWait
