@@ -65,6 +65,7 @@ BEGIN
             ('plans',             'SELECT, INSERT',                 'SELECT'),
             ('plan_allowances',   'SELECT, INSERT',                 'SELECT'),
             ('tenant_terms',      'SELECT, INSERT, DELETE',         'SELECT'), -- DELETE: a change that waits is taken back
+            ('terms_chains',      'SELECT, INSERT, UPDATE',         'SELECT'),
             ('tenant_changes',    'SELECT, INSERT, DELETE',         'SELECT'), -- DELETE: keys that need not be remembered
             ('gauge_entries',     'SELECT, INSERT',                 'SELECT'),
             -- tables that are verified by the journal and written with each operation

@@ -91,6 +91,9 @@ func (tx *txn) advance(ctx context.Context, t *Tenant, now time.Time) error {
 	if err != nil {
 		return wrap("put terms into force of tenant "+t.ID, err)
 	}
+	if err := tx.extendChain(ctx, agreementOf(t, time.Time{}, false)); err != nil {
+		return err
+	}
 	tx.advanced++
 	tx.writing.Announce(kindTenant, t.ID)
 	if before.Plan != t.Plan {
@@ -233,6 +236,9 @@ func (s *Store) DeletePending(ctx context.Context, id string) error {
 			return err
 		}
 		if err := tx.replacePending(ctx, id, before.Pending, nil); err != nil {
+			return err
+		}
+		if err := tx.extendChain(ctx, agreementOf(&t, time.Time{}, true)); err != nil {
 			return err
 		}
 		if p := before.Pending; p.Plan != t.Plan {

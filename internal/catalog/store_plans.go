@@ -203,6 +203,9 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err := tx.insertAllowances(ctx, &p); err != nil {
 		return Plan{}, wrap("store allowances of plan "+p.ID, err)
 	}
+	if err := tx.extendChain(ctx, &agreement{plan: p.ID, rows: "VersionsAfter", written: p.CreatedAt}); err != nil {
+		return Plan{}, err
+	}
 	tx.changed(ctx, kindPlan, p.ID, change{action: "put", before: orNil(before), after: &p})
 	if before == nil {
 		return p, nil

@@ -396,15 +396,21 @@ func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant,
 
 // storeTerms writes the new terms of t, and its pending change if that differs from the one of before.
 func (tx *txn) storeTerms(ctx context.Context, before *lockedTenant, t *Tenant, when *timing, did effect) error {
-	if when.dry {
+	replaced := !t.Pending.same(before.Pending)
+	if when.dry || !did.now && !replaced {
 		return nil
 	}
+	var from time.Time
 	if did.now {
-		if err := tx.insertTerms(ctx, t, when); err != nil {
+		var err error
+		if from, err = tx.insertTerms(ctx, t, when); err != nil {
 			return err
 		}
 	}
-	return tx.replacePending(ctx, t.ID, before.Pending, t.Pending)
+	if err := tx.replacePending(ctx, t.ID, before.Pending, t.Pending); err != nil {
+		return err
+	}
+	return tx.extendChain(ctx, agreementOf(t, from, replaced))
 }
 
 // storeTenant writes the row of t, which is locked.
@@ -451,9 +457,11 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 		return Tenant{}, wrap("store tenant "+t.ID, err)
 	}
 	t.Anchor, t.CreatedAt, t.UpdatedAt = t.Anchor.UTC(), t.CreatedAt.UTC(), t.CreatedAt.UTC()
-	t.Metadata, err = compact(t.Metadata)
+	if t.Metadata, err = compact(t.Metadata); err != nil {
+		return t, err
+	}
 	tx.changed(ctx, kindTenant, t.ID, change{action: "put", tenant: t.ID, after: audited(&t)})
-	return t, err
+	return t, tx.extendChain(ctx, agreementOf(&t, t.CreatedAt, false))
 }
 
 // orNone returns s, or an empty set if s is nil. As JSON, nil would be null.

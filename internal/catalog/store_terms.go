@@ -84,14 +84,16 @@ func (t *Tenant) pendingAt() *time.Time {
 // insertTerms writes the terms of t, whose row is locked, from now on. It changes no balance, for any number of
 // balances. Instead, the ledger reads with every batch whether a tenant of the batch got terms that apply at once. A
 // concurrent decision may miss the new terms. Then the terms take effect after the entries of that decision.
-func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when *timing) error {
+//
+// It returns the instant at which they take effect.
+func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when *timing) (from time.Time, err error) {
 	now, err := tx.now(ctx)
 	if err != nil {
-		return err
+		return from, err
 	}
-	_, err = tx.exec(ctx, "InsertTerms", t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides),
-		when.prorate, null.IfZero(when.reason), when.usage, when.apply, now, t.pendingAt())
-	return wrap("store terms of tenant "+t.ID, err)
+	err = tx.queryRow(ctx, "InsertTerms", t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides),
+		when.prorate, null.IfZero(when.reason), when.usage, when.apply, now, t.pendingAt()).Scan(&from)
+	return from, wrap("store terms of tenant "+t.ID, err)
 }
 
 // orEmpty returns overrides as the value of a column: an empty object if overrides is nil.

@@ -303,6 +303,7 @@ func TestPutTenant_RacingWriters_OneHistory(t *testing.T) {
 		require.True(t, history[i].At.After(history[i-1].At), "the rows are in the order of the changes")
 	}
 	require.Len(t, termsOf(t, s, "new0"), 1)
+	requireChains(t, s)
 }
 
 func TestList_PagesInOrder(t *testing.T) {

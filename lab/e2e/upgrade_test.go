@@ -122,6 +122,7 @@ func TestUpgrade_PlanChangesWhileBothRun_PeriodGoesOn(t *testing.T) {
 	super := testenv.Postgres(t)
 	env := serviceEnv(t, testenv.AsService(super))
 	execSQL(t, super, "UPDATE signing_keys SET unsigned_until = now() + interval '1 day'") // as if tenants existed
+	execSQL(t, super, "UPDATE chain_start SET terms_at = now() + interval '1 day'")
 	old, in := serveBy(t, program, env), serve(t, env)
 	old.do(t, http.StatusCreated, "PUT", "/v1/meters/calls", "", object{"unit": "call"})
 	for plan, amount := range map[string]int{"small": 100, "large": 500} {
@@ -162,6 +163,13 @@ func TestUpgrade_PlanChangesWhileBothRun_PeriodGoesOn(t *testing.T) {
 	debit(in, "f", 5)
 	debit(old, "g", 5)
 	same(400)
+	must(t, env, "verify", "--full") // the chains of terms and plans have begun
+	old.do(t, http.StatusOK, "PATCH", "/v1/tenants/both", "", object{"overrides": object{"calls": 410}})
+	old.do(t, http.StatusOK, "PUT", "/v1/plans/large", "", object{
+		"allowances": []object{{"meter": "calls", "amount": 600, "every": "year", "anchor": "calendar"}},
+	})
+	must(t, env, "verify", "--full") // it adds what the old version wrote without a chain
+	change("large")
 	must(t, env, "verify", "--full")
 }
 

@@ -83,3 +83,21 @@ SELECT DISTINCT l.value ->> 'rule'
 FROM plans p
 CROSS JOIN LATERAL jsonb_array_elements(p.limits) AS l (value)
 WHERE p.plan = $1;
+
+-- name: VersionsAfter
+-- The versions of the plan $1 that were made after $2 (null: all), and those made at $3, oldest first: see TermsAfter.
+SELECT p.created_at,
+       jsonb_build_object(
+           'plan', p.plan, 'version', p.version, 'from', (extract(epoch FROM p.created_at) * 1000000)::bigint, 'apply', p.apply,
+           'limits', p.limits, 'features', p.features, 'allowances', (
+               SELECT jsonb_agg(jsonb_build_object(
+                   'meter', a.meter, 'ordinal', a.ordinal, 'amount', a.amount, 'every', a.every, 'anchor', a.anchor, 'gauge', a.gauge,
+                   'rollover_min', a.rollover_min, 'rollover_max', a.rollover_max, 'overage_policy', a.overage_policy,
+                   'overage_cap', a.overage_cap, 'overage_at_period_end', a.overage_at_period_end,
+                   'overflow_meter', a.overflow_meter, 'overflow_price', a.overflow_price, 'ratio_meter', a.ratio_meter,
+                   'ratio_units', a.ratio_units, 'ratio_per', a.ratio_per, 'per_subject', a.per_subject,
+                   'expires_in_days', a.expires_in_days, 'alert_at', a.alert_at) ORDER BY a.meter)
+               FROM plan_allowances a WHERE a.plan = p.plan AND a.version = p.version))::text
+FROM plans p
+WHERE p.plan = $1 AND ($2::timestamptz IS NULL OR p.created_at > $2::timestamptz OR p.created_at = $3::timestamptz)
+ORDER BY p.created_at;

@@ -152,7 +152,8 @@ INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overr
 SELECT $1, greatest($10::timestamptz,
                     (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t
                      WHERE t.tenant_id = $1 AND ($11::timestamptz IS NULL OR t.effective_at < $11::timestamptz))),
-       $2, $3, $4, $5, false, true, $6, $7, $8, $9;
+       $2, $3, $4, $5, false, true, $6, $7, $8, $9
+RETURNING effective_at;
 
 -- name: InsertPending
 -- Stores terms of a locked tenant that wait until $2.
@@ -198,3 +199,29 @@ FROM (SELECT t.tenant_id FROM tenants t WHERE t.plan = $1::text AND NOT jsonb_ex
 SELECT k.tenant_id FROM unnest($1::text[]) AS k (tenant_id) -- plain
 WHERE NOT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = k.tenant_id) -- plain
 ;
+
+-- name: TermsAfter
+-- The terms of the tenant $1 that take effect after $2 (null: all), and those that take effect at $3, oldest first. The
+-- document is what the chain of the terms covers. Instants are microseconds since 1970.
+SELECT effective_at,
+       jsonb_build_object(
+           'tenant', tenant_id, 'from', (extract(epoch FROM effective_at) * 1000000)::bigint, 'plan', plan,
+           'anchor', (extract(epoch FROM anchor) * 1000000)::bigint, 'timezone', timezone, 'initial', initial,
+           'immediate', immediate, 'at_once', at_once, 'prorate', prorate, 'usage', usage, 'overrides', overrides,
+           'features', features, 'apply', apply, 'asked', asked, 'reason', reason)::text
+FROM tenant_terms
+WHERE tenant_id = $1 AND ($2::timestamptz IS NULL OR effective_at > $2::timestamptz OR effective_at = $3::timestamptz)
+ORDER BY effective_at;
+
+-- name: TermsChain
+-- The chain of the terms of the tenant $1 (plan $2 is ''), or of the versions of the plan $2 (tenant $1 is ''). The lock
+-- of the tenant, or of the catalogue, keeps two changes from extending it at once.
+SELECT chain FROM terms_chains WHERE tenant_id = $1 AND plan = $2;
+
+-- name: TermsChainStart
+-- The instant before which the version before may have written rows outside a chain.
+SELECT greatest('0001-01-01', least(terms_at, '9999-12-31')) FROM chain_start;
+
+-- name: StoreTermsChain
+INSERT INTO terms_chains (tenant_id, plan, chain) VALUES ($1, $2, $3)
+ON CONFLICT (tenant_id, plan) DO UPDATE SET chain = excluded.chain;

@@ -72,6 +72,7 @@ var Rewound = []string{
 			FROM entries e WHERE $1::text IN ('', e.tenant_id) AND $2::interval IS NOT NULL AND e.kind IN ('debit', 'capture')) AS p
 		WHERE p.period IS NOT NULL GROUP BY 1, 2, 3, 4, 5`,
 	`UPDATE balances SET chain = NULL WHERE $1::text IN ('', tenant_id) AND $2::interval IS NOT NULL`,
+	`DELETE FROM terms_chains WHERE $1::text IN ('', tenant_id) AND $2::interval IS NOT NULL`,
 	`UPDATE chain_start SET at = 'infinity' WHERE $1::text IS NOT NULL AND $2::interval IS NOT NULL AND at <> 'infinity'`,
 }
 

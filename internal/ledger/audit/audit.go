@@ -125,6 +125,9 @@ func (a *Auditor) Verify(ctx context.Context, o Options) (*Report, error) {
 		if err := a.compareGauges(ctx, o.Tenant, report); err != nil {
 			return nil, err
 		}
+		if err := p.compareAgreements(ctx); err != nil {
+			return nil, err
+		}
 	}
 	report.Elapsed = time.Since(started)
 	return report, nil

@@ -97,34 +97,27 @@ func (g *grantSums) renewed(b *balance) bool {
 	return g.Kind == "grant" && g.Begins > b.start.UnixMicro() && !strings.HasPrefix(g.Operation, "§allowance/")
 }
 
-// readPastOverage reads the overage that counts in open periods which began with a change of the interval.
+// readPastOverage reads the overage that counts in open periods which began with a change of the interval. Each balance
+// has a statement of its own, because Citus joins entries of one tenant only.
 func (s *stored) readPastOverage(ctx context.Context, tx pgx.Tx, sql string) error {
-	var keys []Key
-	var since, start []time.Time
-	var forgiven []int64
+	s.past = map[Key]*PastOverage{}
+	out := &pgx.Batch{}
 	for _, k := range s.order {
-		if b := s.balances[k]; b != nil && b.knows() && b.carriedFrom.Unix() != 0 {
-			keys, since = append(keys, k), append(since, b.carriedFrom)
-			start, forgiven = append(start, b.start), append(forgiven, b.forgivenSeq)
+		b := s.balances[k]
+		if b == nil || !b.knows() || b.carriedFrom.Unix() == 0 {
+			continue
 		}
+		args := []any{k.Tenant, k.Meter, k.Subject, b.carriedFrom, b.start, b.forgivenSeq}
+		out.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
+			p := &PastOverage{}
+			s.past[k] = p
+			return row.Scan(&p.Units, &p.Paid, &p.RefundedBefore, &p.RefundedSince)
+		})
 	}
-	if len(keys) == 0 {
+	if out.Len() == 0 {
 		return nil
 	}
-	tenants, meters, subjects := columnsOf(keys)
-	rows, err := tx.Query(ctx, sql, tenants, meters, subjects, since, start, forgiven)
-	if err != nil {
-		return fmt.Errorf("read earlier overage: %w", err)
-	}
-	s.past = make(map[Key]*PastOverage, len(keys))
-	var at int64
-	var p PastOverage
-	_, err = pgx.ForEachRow(rows, []any{&at, &p.Units, &p.Paid, &p.RefundedBefore, &p.RefundedSince}, func() error {
-		read := p
-		s.past[keys[at-1]] = &read
-		return nil
-	})
-	if err != nil {
+	if err := tx.SendBatch(ctx, out).Close(); err != nil {
 		return fmt.Errorf("read earlier overage: %w", err)
 	}
 	return nil

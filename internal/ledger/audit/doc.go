@@ -26,6 +26,9 @@
 //	    knows the terms: see Changes.
 //	A11 The units of other meters that a balance has paid for, by their periods and by quarters of an hour, equal
 //	    those of its entries' payments.
+//	A12 The terms of each tenant and the versions of each plan give their hash chains (table terms_chains). A full
+//	    pass begins the chain of rows that have none. While an instance of the version before may write rows
+//	    without a chain (chain_start.terms_at), the pass adds such rows to the chain.
 //
 // # Checkpoints
 //

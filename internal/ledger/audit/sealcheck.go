@@ -145,7 +145,14 @@ func (c *sealCheck) compareHeads(ctx context.Context) error {
 		}
 		after = page[len(page)-1]
 		var segments []*segment
+		var agreed []sealedHead
 		for i := range page {
+			if page[i].isAgreement() {
+				if c.addHead(&page[i]) {
+					agreed = append(agreed, page[i])
+				}
+				continue
+			}
 			if t := c.take(&page[i]); len(segments) == 0 || segments[len(segments)-1] != t {
 				segments = append(segments, t)
 			}
@@ -157,6 +164,9 @@ func (c *sealCheck) compareHeads(ctx context.Context) error {
 		c.report.Entries += entries
 		for _, t := range segments {
 			c.compareRest(t)
+		}
+		if err := c.compareAgreed(ctx, agreed); err != nil {
+			return err
 		}
 		if c.progress != nil {
 			c.progress(*c.report)
@@ -176,13 +186,20 @@ func (c *sealCheck) readHeads(ctx context.Context, after *sealedHead) ([]sealedH
 	})
 }
 
+// addHead adds a head to its day. It returns false if the day has no seal: the run for it was interrupted.
+func (c *sealCheck) addHead(h *sealedHead) bool {
+	heads := c.days[h.day]
+	if heads == nil {
+		return false
+	}
+	heads.Add(h.Tenant, h.Meter, h.Subject, h.chain)
+	c.report.Heads++
+	return true
+}
+
 // take adds a head to its day and to its balance's segment, and returns the segment.
 func (c *sealCheck) take(h *sealedHead) *segment {
-	heads := c.days[h.day]
-	if heads != nil {
-		heads.Add(h.Tenant, h.Meter, h.Subject, h.chain)
-		c.report.Heads++
-	}
+	inSeal := c.addHead(h)
 	t := c.open
 	if t == nil || t.key != h.Key {
 		t = &segment{key: h.Key, differ: c.differ}
@@ -195,7 +212,7 @@ func (c *sealCheck) take(h *sealedHead) *segment {
 	}
 	head, valid := decodeChain(h.chain)
 	switch {
-	case heads == nil, t.reported: // the run for that day was interrupted; or the first difference was reported
+	case !inSeal, t.reported: // or the first difference was reported
 	case !valid || head.From == 0:
 		c.report.add("%s: the head that was sealed on %s cannot be read", t.name(), date(h.day))
 	case h.archivedSeq != nil && head.Last < *h.archivedSeq:

@@ -145,7 +145,7 @@ func (r *sealRun) choose(list []sealRow) (sealed *sealRow, err error) {
 
 func date(t time.Time) string { return t.Format(time.DateOnly) }
 
-// writeHeads writes the heads of all balances with new entries.
+// writeHeads writes the heads of all balances with new entries, and of all terms and plans that have changed.
 func (r *sealRun) writeHeads(ctx context.Context) error {
 	if err := r.dropUnfinished(ctx); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (r *sealRun) writeHeads(ctx context.Context) error {
 			return fmt.Errorf("read balances: %w", err)
 		}
 		if last == after {
-			return nil
+			return r.writeAgreements(ctx, end)
 		}
 		after = last
 		entries, err := r.readSegments(ctx, page.segments, end)
@@ -245,6 +245,10 @@ func (r *sealRun) save(ctx context.Context, p *balancePage) error {
 			keys, heads = append(keys, t.key), append(heads, t.chain.encode())
 		}
 	}
+	return r.insertHeads(ctx, keys, heads)
+}
+
+func (r *sealRun) insertHeads(ctx context.Context, keys []Key, heads [][]byte) error {
 	if len(keys) == 0 {
 		return nil
 	}

@@ -149,6 +149,13 @@ func (b *bundle) changeNow(tenant, plan string) {
 	b.t.Helper()
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate)
 		SELECT tenant_id, $2, $3, anchor, timezone, true FROM tenants WHERE tenant_id = $1`, tenant, b.now(), plan)
+	b.chainAnew(tenant)
+}
+
+// chainAnew lets the chain of a tenant's terms begin again: the test has written terms without the catalogue.
+func (b *bundle) chainAnew(tenant string) {
+	b.t.Helper()
+	b.exec("DELETE FROM terms_chains WHERE tenant_id = $1", tenant)
 }
 
 // simple signs up tenant id for a monthly allowance.

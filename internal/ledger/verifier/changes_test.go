@@ -21,6 +21,7 @@ func (b *bundle) agree(tenant, plan, columns string) {
 	if columns != "" {
 		b.exec("UPDATE tenant_terms SET "+columns+" WHERE tenant_id = $1 AND effective_at = $2", tenant, at)
 	}
+	b.chainAnew(tenant)
 }
 
 // touch makes the balance of a tenant process what is due.

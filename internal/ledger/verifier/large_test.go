@@ -192,6 +192,6 @@ func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
 	b.must(err)
 	b.measure("check of a seal, balances", n, func() {
 		report := b.mustCheck(sealed)
-		assert.Equal(t, int64(n+2), report.Heads, report)
+		assert.Equal(t, int64(2*n+4), report.Heads, "balances, terms, a plan, and a balance again: %+v", report)
 	})
 }

@@ -78,7 +78,7 @@ func TestSeal_Days_AreChainedAndCheckedByTheNewest(t *testing.T) {
 	mustDo(b, debitOf("idle", "d1", 1))
 	b.nextDay()
 	first := b.sealDay(time.Time{}, signer)
-	assert.True(t, first.Heads == 2 && first.Position == 0 && first.Previous == nil &&
+	assert.True(t, first.Heads == 6 && first.Position == 0 && first.Previous == nil &&
 		first.Day == b.today().AddDate(0, 0, -1).Format(time.DateOnly), "first seal: %+v", first)
 	mustDo(b, debitOf("acme", "d2", 1))
 	b.nextDay()
@@ -92,7 +92,7 @@ func TestSeal_Days_AreChainedAndCheckedByTheNewest(t *testing.T) {
 	mustDo(b, debitOf("acme", "d3", 1)) // made after the last sealed day, so no seal covers it
 	for i, s := range []*seal.Seal{first, second, third} {
 		report := b.mustCheck(s)
-		assert.True(t, report.Heads == int64(min(2+i, 3)) && report.Seals == int64(i+1) && report.Balances == 2,
+		assert.True(t, report.Heads == int64(min(6+i, 7)) && report.Seals == int64(i+1) && report.Balances == 2,
 			"%s: %+v", s.Day, report)
 		_, err = seal.Parse([]byte(encoded(b, s)), verifier)
 		assert.NoError(t, err, "%s", s.Day)
@@ -173,7 +173,7 @@ func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
 	b.exec("DELETE FROM sealed_heads WHERE tenant_id > 'tenant-2'")
 	b.exec("DROP TRIGGER no ON seals")
 	s := b.sealDay(time.Time{}, nil)
-	assert.EqualValues(t, 5, s.Heads, "seal: %+v", s)
+	assert.EqualValues(t, 3*5, s.Heads, "balances, terms and plans: %+v", s)
 	report := b.mustCheck(s)
 	assert.EqualValues(t, 11, report.Entries, "all entries: %+v", report)
 }
@@ -309,10 +309,14 @@ func TestCheckSeal_ManyBalances_AllAreRead(t *testing.T) {
 		b.must(work.Wait())
 		b.nextDay()
 		last = b.sealDay(time.Time{}, nil)
-		require.True(t, last.Heads == tenants, "day %d: %d heads", day, last.Heads)
+		agreed := int64(0) // heads of terms and of the plan
+		if day == 0 {
+			agreed = tenants + 1
+		}
+		require.True(t, last.Heads == tenants+agreed, "day %d: %d heads", day, last.Heads)
 	}
 	report := b.mustCheck(last)
-	assert.True(t, report.Heads == tenants*days && report.Balances == tenants && report.Entries == tenants*(days+1), report)
+	assert.True(t, report.Heads == tenants*(days+1)+1 && report.Balances == tenants && report.Entries == tenants*(days+1), report)
 	b.exec("UPDATE entries SET amount = amount + 1 WHERE operation_id = 'd1'")
 	report = b.check(last)
 	assert.EqualValues(t, tenants, report.Count, "differences")

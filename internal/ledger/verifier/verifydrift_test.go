@@ -292,8 +292,7 @@ func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 	b.uncheck()
 	for _, d := range []damage{
 		{"balance due earlier", "UPDATE balances SET next_event_at = next_event_at - interval '1 minute' WHERE " + own, "nothing: the event is looked for and not found"},
-		{"terms that add another amount", `INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overrides)
-			SELECT tenant_id, now() - interval '1 second', plan, anchor, timezone, '{"api_calls": 5}' FROM tenants WHERE tenant_id = 'acme'`, "periods to come open with it"},
+		{"terms and plans with their chains", "DELETE FROM terms_chains", "the chains begin again: a seal has the earlier ones"},
 		{"hold begun sooner", "UPDATE holds SET created_at = created_at - interval '1 minute'", "lists of holds show it"},
 	} {
 		report := b.verifyDamaged(d)
@@ -325,7 +324,10 @@ func (b *bundle) uncheck() {
 }
 
 // damagedTables are the tables that verifyDamaged restores from copies.
-var damagedTables = []string{"balances", "periods", "grants", "entries", "holds", "hold_lines", "refunds", "overflows", "tenant_terms", "plans", "plan_allowances", "gauges", "gauge_entries"}
+var damagedTables = []string{
+	"balances", "periods", "grants", "entries", "holds", "hold_lines", "refunds", "overflows", "tenants", "tenant_terms", "terms_chains",
+	"plans", "plan_allowances", "gauges", "gauge_entries",
+}
 
 // verifyDamaged executes the damage, verifies, and restores the tables that the damage names. It returns the report.
 func (b *bundle) verifyDamaged(d damage) *audit.Report {
@@ -334,10 +336,16 @@ func (b *bundle) verifyDamaged(d damage) *audit.Report {
 	require.True(b.t, err == nil && tag.RowsAffected() != 0,
 		"%s: changed %d rows (%v)", d.name, tag.RowsAffected(), err)
 	report := b.report()
+	b.restore(d.sql)
+	return report
+}
+
+// restore restores the tables that a statement names, and the chains that a verification has begun since.
+func (b *bundle) restore(sql string) {
+	b.t.Helper()
 	for _, table := range damagedTables {
-		if strings.Contains(d.sql, table) {
+		if table == "terms_chains" || strings.Contains(sql, table) {
 			b.exec(fmt.Sprintf("DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM copy_of_%[1]s", table))
 		}
 	}
-	return report
 }

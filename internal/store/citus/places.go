@@ -34,6 +34,7 @@ func Tables() []TableIn {
 		// Tables whose rows belong to a tenant.
 		{"tenants", Distributed},
 		{"tenant_terms", Distributed},
+		{"terms_chains", Distributed},
 		{"tenant_changes", Distributed},
 		{"limit_overrides", Distributed},
 		{"balances", Distributed},

@@ -30,15 +30,18 @@ ORDER BY p.plan, p.version;
 -- Returns the intervals and anchors of all allowances that renew, with their meters, of every version of the plans that
 -- the tenants $1 have or had. It returns nothing if no version of these plans waits for the ends of billing periods. A
 -- billing period may have begun under an earlier plan, so one such plan is enough.
-SELECT p.plan, p.version, a.every, a.anchor, array_agg(a.meter)
-FROM (SELECT t.plan, bool_or(EXISTS (SELECT 1 FROM plans w WHERE w.plan = t.plan AND w.apply = 'next_period')) OVER () AS waits
-      FROM unnest($1::text[]) AS k (tenant_id)
-      CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id
+WITH named AS (
+    SELECT DISTINCT t.plan
+    FROM unnest($1::text[]) AS k (tenant_id)
+    CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id
     -- citus: AND o.tenant_id = ANY ($1::text[])
     OFFSET 0) AS t
-      GROUP BY t.plan) AS named
-JOIN plans p ON p.plan = named.plan AND named.waits
+)
+SELECT p.plan, p.version, a.every, a.anchor, array_agg(a.meter)
+FROM named
+JOIN plans p ON p.plan = named.plan
 JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND NOT a.gauge AND a.every <> 'once'
+WHERE EXISTS (SELECT 1 FROM named n JOIN plans w ON w.plan = n.plan WHERE w.apply = 'next_period')
 GROUP BY p.plan, p.version, a.every, a.anchor;
 
 -- name: VersionsWait

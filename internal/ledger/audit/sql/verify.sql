@@ -91,36 +91,33 @@ FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject;
 
 -- name: VerifyPastOverage
--- Returns the overage since $4 of the balances ($1..$3) whose open period began at $5 with a change of the interval.
--- The first column is the position of the balance, from 1. The second is the overage since $4 that is older than the
--- open period. The third is what was paid of this overage before the open period, and the fourth what was refunded of it
--- before. The fifth is what was refunded of it in the open period, if it had been forgiven. $6 is the seq of the entry
--- that last forgave overage. A sum above 2^63-1 is returned as 2^63-1.
-SELECT k.position,
-       least(coalesce((
+-- Returns the overage since $4 of the balance ($1..$3) whose open period began at $5 with a change of the interval. The
+-- first column is the overage since $4 that is older than the open period. The second is what was paid of this overage
+-- before the open period, and the third what was refunded of it before. The fourth is what was refunded of it in the open
+-- period, if it had been forgiven. $6 is the seq of the entry that last forgave overage. A sum above 2^63-1 is returned
+-- as 2^63-1.
+SELECT least(coalesce((
            SELECT sum(e.amount) FROM entries e
-           WHERE e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
-             AND e.kind = 'overage' AND e.kind <> 'debit' AND e.created_at >= k.since AND e.period_start < k.start
-             AND e.month >= date_trunc('month', k.since AT TIME ZONE 'UTC')::date), 0), 9223372036854775807)::bigint,
+           WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
+             AND e.kind = 'overage' AND e.kind <> 'debit' AND e.created_at >= $4::timestamptz AND e.period_start < $5::timestamptz
+             AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date), 0), 9223372036854775807)::bigint,
        least(coalesce((
            SELECT sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END) FROM entries e
-           WHERE e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
-             AND e.kind IN ('settle', 'unsettle') AND e.kind <> 'debit' AND e.period_start < k.start
-             AND coalesce(e.effective_at, e.created_at) >= k.since
-             AND e.month >= date_trunc('month', k.since AT TIME ZONE 'UTC')::date), 0), 9223372036854775807)::bigint,
+           WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
+             AND e.kind IN ('settle', 'unsettle') AND e.kind <> 'debit' AND e.period_start < $5::timestamptz
+             AND coalesce(e.effective_at, e.created_at) >= $4::timestamptz
+             AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date), 0), 9223372036854775807)::bigint,
        least(back.before, 9223372036854775807)::bigint, least(back.after, 9223372036854775807)::bigint
-FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::bigint[])
-     WITH ORDINALITY AS k (tenant_id, meter, subject, since, start, forgiven, position)
-CROSS JOIN LATERAL (
-    SELECT coalesce(sum(e.amount) FILTER (WHERE e.period_start < k.start), 0) AS before,
-           coalesce(sum(e.amount) FILTER (WHERE e.period_start >= k.start AND e.kind = 'closed_refund' AND o.seq <= k.forgiven), 0) AS after
+FROM (
+    SELECT coalesce(sum(e.amount) FILTER (WHERE e.period_start < $5::timestamptz), 0) AS before,
+           coalesce(sum(e.amount) FILTER (WHERE e.period_start >= $5::timestamptz AND e.kind = 'closed_refund' AND o.seq <= $6::bigint), 0) AS after
     FROM entries e
-    JOIN entries o ON o.tenant_id = k.tenant_id AND o.operation_id = e.detail ->> 'refund_of' AND o.line = (e.detail ->> 'refund_line')::integer
+    JOIN entries o ON o.tenant_id = $1::text AND o.operation_id = e.detail ->> 'refund_of' AND o.line = (e.detail ->> 'refund_line')::integer
         AND o.month = (e.detail ->> 'refund_month' || '-01')::date
-    WHERE e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
       AND e.kind IN ('refund', 'unoverage', 'closed_refund', 'unowe', 'unsettle') AND e.kind <> 'debit'
-      AND e.month >= date_trunc('month', k.since AT TIME ZONE 'UTC')::date
-      AND o.kind = 'overage' AND o.created_at >= k.since
+      AND e.month >= date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date
+      AND o.kind = 'overage' AND o.created_at >= $4::timestamptz
 ) AS back;
 
 -- name: VerifyCopied
