@@ -29,7 +29,7 @@ CREATE INDEX CONCURRENTLY tenants_pending ON tenants (pending_at) WHERE pending_
 -- +goose Down
 -- Changes that wait are lost: the program before does not put them into force. It makes no terms of a time to come, apart
 -- from a clock that is a little ahead. Each statement can run again.
-DELETE FROM tenant_terms WHERE effective_at > clock_timestamp() + interval '1 minute';
+DELETE FROM tenant_terms WHERE effective_at > now() + interval '1 minute';
 DROP INDEX CONCURRENTLY IF EXISTS tenants_pending;
 DROP TABLE IF EXISTS tenant_changes;
 ALTER TABLE tenant_terms DROP COLUMN IF EXISTS asked, DROP COLUMN IF EXISTS apply, DROP COLUMN IF EXISTS features;

@@ -125,6 +125,9 @@ func (s *life) rewind(by time.Duration) error {
 		}
 		b.Queue(testenv.RewoundHolds, s.tenant, by)
 		b.Queue("UPDATE plans SET created_at = created_at - $2::interval WHERE plan = ANY($1)", s.planNames(), by)
+		// Ledgers remember which versions were made up to the instant of the newest one. So a version of no tenant is newer.
+		b.Queue(`INSERT INTO plans (plan, version, created_at) VALUES ('rewound', 2, clock_timestamp())
+			ON CONFLICT (plan, version) DO UPDATE SET created_at = excluded.created_at`)
 	})
 	before := s.fingerprints()
 	s.ahead += by

@@ -45,6 +45,7 @@ func (b *bundle) waits(tenant string, until time.Time) {
 
 func TestVerify_ChangedAgreement_IsReported(t *testing.T) {
 	t.Parallel()
+	notOnCitus(t)
 	b := newBundle(t).agreed()
 	b.mustVerify()
 	b.uncheck()
@@ -117,6 +118,7 @@ func TestVerify_ChangedAgreement_IsReported(t *testing.T) {
 // next verification adds it to the chain. After that, any change is a difference.
 func TestVerify_TermsOfVersionBefore_JoinTheChain(t *testing.T) {
 	t.Parallel()
+	notOnCitus(t)
 	b := newBundle(t).agreed()
 	b.exec("UPDATE chain_start SET terms_at = $1", b.now().Add(24*time.Hour))
 	b.mustVerify()
@@ -162,6 +164,7 @@ func TestVerify_TermsOfVersionBefore_JoinTheChain(t *testing.T) {
 // Terms and versions are sealed with the journal: whoever rewrites them and their chains cannot rewrite the seal.
 func TestCheckSeal_AgreementRewritten_IsFound(t *testing.T) {
 	t.Parallel()
+	notOnCitus(t)
 	b := newBundle(t).agreed().nextDay()
 	first := b.sealDay(time.Time{}, nil)
 	require.EqualValues(t, 2, first.Heads, "a tenant and a plan: %+v", first)

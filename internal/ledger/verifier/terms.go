@@ -12,6 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/agreed"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
 // compareTerms compares what periods and grants of balances have from the terms of their tenants. It implements
@@ -27,14 +28,28 @@ func (v *Verifier) compareTerms(ctx context.Context, opened []audit.Opened) ([]a
 	}
 	ctx, cancel := context.WithTimeout(ctx, termsTimeout)
 	defer cancel()
-	b := &pgx.Batch{}
-	terms := agreed.Queue(b, v.sql, keys)
+	b, together := &pgx.Batch{}, map[string][]ledger.BalanceKey{}
+	for _, k := range keys {
+		of := ""
+		if v.cfg.Target == namedsql.Citus { // it reads the terms of several tenants only if they are in one shard group
+			of = k.Tenant
+		}
+		together[of] = append(together[of], k)
+	}
+	read := map[string]*agreed.Terms{}
+	for of, some := range together {
+		read[of] = agreed.Queue(b, v.sql, some)
+	}
 	if err := v.pool.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("read terms: %w", err)
 	}
 	var out []audit.Difference
 	for i := range opened {
 		o := &opened[i]
+		terms := read[""]
+		if terms == nil {
+			terms = read[o.Tenant]
+		}
 		if terms.Faults[o.Tenant] != nil {
 			continue
 		}
