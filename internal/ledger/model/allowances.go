@@ -347,13 +347,14 @@ func (b *balance) makeUp(of int, n int64) int64 {
 }
 
 // returnCarried gives units of an earlier allowance to the open one, as far as they had been taken off it. It returns
-// the number of these units. The instant `at` is that of the debit, the zero time for held units.
+// the number of these units. The instant `at` is that of the debit, the zero time for held units. A hold that ends
+// together with the open period gives nothing to it.
 func (b *balance) returnCarried(g *grant, n int64, at, now time.Time, id string) int64 {
 	counts := !at.Before(b.carriedFrom)
 	if at.IsZero() {
 		counts = g.until.After(b.nominal)
 	}
-	if !counts || g.of == b.current || !b.carries(g.of) {
+	if !counts || g.of == b.current || !b.carries(g.of) || !b.end.After(now) {
 		return 0
 	}
 	k := min(n, b.carried)
