@@ -2123,7 +2123,7 @@ type LastSeal struct {
 	// Examples: 2026-11-22
 	Day string `json:"day"`
 
-	// Heads The number of balances that had new entries
+	// Heads The number of balances with new entries and of changed terms and plans.
 	Heads int64 `json:"heads"`
 
 	// Position The position in the log of seals, starting at 0.
@@ -3449,7 +3449,7 @@ type Seal struct {
 	// Examples: 1
 	Format int `json:"format"`
 
-	// Heads The number of balances that had new entries
+	// Heads The number of balances with new entries and of changed terms and plans.
 	Heads int64 `json:"heads"`
 
 	// InclusionProof Proves that the checkpoint's log contains this seal.
@@ -3493,7 +3493,7 @@ type SealSummary struct {
 	// Examples: 2026-11-22
 	Day string `json:"day"`
 
-	// Heads The number of balances that had new entries
+	// Heads The number of balances with new entries and of changed terms and plans.
 	Heads int64 `json:"heads"`
 
 	// Position The position in the log of seals, starting at 0.

@@ -188,20 +188,24 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		op.parts = append(op.parts, usedPart{item: i, meter: meter, balance: k, price: 1, per: 1}) // entry of 0 units
 	}
 	if subject != "" && b.plan != "" && b.terms.perSubject != nil {
-		sk := ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: subject}
-		s := m.touch(sk)
-		within := min(charged+beyond-overage, s.remaining())
-		s.draw(within, func(g *grant, n int64) {
-			s.spend(g, n, m.Now)
-			part(sk, g, n, 1)
-		})
-		if more := charged + beyond - overage - within; more > 0 {
-			s.exceed(more, m.Now)
-			part(sk, nil, more, 1)
-		}
-		s.entries++
+		m.chargeSubject(ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: subject}, charged+beyond-overage, part)
 	}
 	return fmt.Sprintf(" [%s %d of %d, %s, left %d]", meter, charged, amount, strings.Join(draws, " "), b.remaining())
+}
+
+// chargeSubject charges the balance k of a subject for n units of the tenant's use.
+func (m *Model) chargeSubject(k ledger.BalanceKey, n int64, part func(on ledger.BalanceKey, g *grant, n, price int64)) {
+	s := m.touch(k)
+	within := min(n, s.remaining())
+	s.draw(within, func(g *grant, n int64) {
+		s.spend(g, n, m.Now)
+		part(k, g, n, 1)
+	})
+	if more := n - within; more > 0 {
+		s.exceed(more, m.Now)
+		part(k, nil, more, 1)
+	}
+	s.entries++
 }
 
 func (m *Model) issue(g *ledger.Grant) string {

@@ -4611,7 +4611,7 @@ export interface components {
             position: number;
             /**
              * Format: int64
-             * @description The number of balances that had new entries, and of changed terms and plans.
+             * @description The number of balances with new entries and of changed terms and plans.
              */
             heads: number;
             /**
@@ -5342,7 +5342,7 @@ export interface components {
             position: number;
             /**
              * Format: int64
-             * @description The number of balances that had new entries, and of changed terms and plans.
+             * @description The number of balances with new entries and of changed terms and plans.
              */
             heads: number;
             root: components["schemas"]["SealHash"];
@@ -5373,7 +5373,7 @@ export interface components {
             position: number;
             /**
              * Format: int64
-             * @description The number of balances that had new entries, and of changed terms and plans.
+             * @description The number of balances with new entries and of changed terms and plans.
              */
             heads: number;
             root: components["schemas"]["SealHash"];
