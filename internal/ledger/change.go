@@ -67,7 +67,7 @@ func (t *Terms) rules(b *BalanceRow) bool {
 // made before these terms were in force, and committed later.
 func (t *Terms) newerIn(b *Book) bool {
 	switch {
-	case !t.since.Equal(b.TermsAt), !t.made.Before(t.since), t.rules(&b.BalanceRow):
+	case !t.since.Equal(b.TermsAt), t.made.IsZero(), !t.made.Before(t.since), t.rules(&b.BalanceRow):
 		return false
 	case t.waited && t.kind() == period.Once && b.kind() == period.Once:
 		return false

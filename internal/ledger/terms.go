@@ -75,7 +75,7 @@ type Terms struct {
 	agreedAt  time.Time // TenantTerms.Since
 	plan      string
 	version   int32
-	made      time.Time // when the version was made
+	made      time.Time // when the version was made; zero: it waits for the next period of each balance
 	Grants    bool      // the plan has the meter
 	Allowance Allowance
 	anchorAt  time.Time
@@ -157,8 +157,12 @@ func termsOf(k BalanceKey, h *TenantTerms, v *PlanVersion) Terms {
 	if ok && k.Subject != "" {
 		allow, ok = allow.ofSubject()
 	}
+	made := v.CreatedAt
+	if v.Apply == ApplyOpening {
+		made = time.Time{}
+	}
 	return Terms{
-		since: h.Since, agreedAt: h.Since, plan: h.Plan, version: v.Version, made: v.CreatedAt,
+		since: h.Since, agreedAt: h.Since, plan: h.Plan, version: v.Version, made: made,
 		Grants: ok, Allowance: allow, anchorAt: h.AnchorAt, Zone: h.Zone,
 	}
 }
