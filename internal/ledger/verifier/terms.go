@@ -12,7 +12,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/agreed"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
-	"github.com/quotasvc/quotasvc/internal/store/namedsql"
 )
 
 // compareTerms compares what periods and grants of balances have from the terms of their tenants. It implements
@@ -28,28 +27,14 @@ func (v *Verifier) compareTerms(ctx context.Context, opened []audit.Opened) ([]a
 	}
 	ctx, cancel := context.WithTimeout(ctx, termsTimeout)
 	defer cancel()
-	b, together := &pgx.Batch{}, map[string][]ledger.BalanceKey{}
-	for _, k := range keys {
-		of := ""
-		if v.cfg.Target == namedsql.Citus { // it reads the terms of several tenants only if they are in one shard group
-			of = k.Tenant
-		}
-		together[of] = append(together[of], k)
-	}
-	read := map[string]*agreed.Terms{}
-	for of, some := range together {
-		read[of] = agreed.Queue(b, v.sql, some)
-	}
+	b := &pgx.Batch{}
+	terms := agreed.Queue(b, v.sql, keys)
 	if err := v.pool.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("read terms: %w", err)
 	}
 	var out []audit.Difference
 	for i := range opened {
 		o := &opened[i]
-		terms := read[""]
-		if terms == nil {
-			terms = read[o.Tenant]
-		}
 		if terms.Faults[o.Tenant] != nil {
 			continue
 		}
@@ -127,37 +112,43 @@ func (c *comparison) compare() {
 func (c *comparison) compareAmendments(
 	p *audit.OpenedPeriod, by []ledger.Opened, grants map[int64][]audit.OpenedGrant,
 ) {
-	begins := []time.Time{p.Start}
+	begins := []begin{{at: p.Start}}
 	if p.Open && c.balance.Changes != nil {
-		begins = append(begins, c.balance.Changes.AllowanceAt)
+		begins = append(begins, begin{at: c.balance.Changes.AllowanceAt})
 	}
-	inForce := func(from time.Time, last time.Duration, expires time.Time) bool {
-		return slices.ContainsFunc(c.history, func(h ledger.TenantTerms) bool {
-			late := expires.Sub(h.Since.Add(last))
-			return h.Since.After(from) && late >= 0 && late < termsMargin
-		})
+	for i := range c.history {
+		if at := c.history[i].Since; at.After(p.Start) {
+			begins = append(begins, begin{at, termsMargin})
+		}
 	}
 	var inside []audit.OpenedGrant
-	for begin, of := range grants {
-		at := time.UnixMicro(begin)
+	for start, of := range grants {
+		at := time.UnixMicro(start)
 		if at.After(p.Start) && at.Before(p.End) && of[0].Source == string(ledger.SourceAllowance) {
-			begins, inside = append(begins, at), append(inside, of...)
-			delete(grants, begin)
+			begins, inside = append(begins, begin{at: at}), append(inside, of...)
+			delete(grants, start)
 		}
 	}
 	for i := range inside {
 		g := &inside[i]
 		ends := func(o ledger.Opened) bool {
-			lasts := func(begin time.Time) bool {
-				return o.Lasts > 0 && g.ExpiresAt.Equal(period.Earlier(o.End, begin.Add(o.Lasts)))
+			lasts := func(b begin) bool {
+				end := b.at.Add(o.Lasts)
+				late := g.ExpiresAt.After(end) && g.ExpiresAt.Before(end.Add(b.margin))
+				return o.Lasts > 0 && (late || g.ExpiresAt.Equal(period.Earlier(o.End, end)))
 			}
-			return g.ExpiresAt.Equal(o.End) || slices.ContainsFunc(begins, lasts) ||
-				o.Lasts > 0 && inForce(p.Start, o.Lasts, g.ExpiresAt)
+			return g.ExpiresAt.Equal(o.End) || slices.ContainsFunc(begins, lasts)
 		}
 		if !slices.ContainsFunc(by, ends) {
 			c.add("expiry of grant "+g.ID, instant(by[0].GrantEnd), instant(g.ExpiresAt))
 		}
 	}
+}
+
+// begin is an instant at which an allowance may have been given as a whole, or less than margin later.
+type begin struct {
+	at     time.Time
+	margin time.Duration
 }
 
 // compareOpen compares the open period with what its terms give. Terms that were agreed on ahead may end it early.

@@ -3,10 +3,9 @@
 -- name: TenantTerms
 -- Returns the history of terms of the tenants $1, oldest first.
 SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate OR t.at_once, t.prorate, t.usage = 'reset', t.usage = 'add', t.overrides
-FROM unnest($1::text[]) AS k (tenant_id)
-CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id
-    -- citus: AND o.tenant_id = ANY ($1::text[])
-    OFFSET 0) AS t
+FROM unnest($1::text[]) AS k (tenant_id) -- plain
+CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
+-- citus: FROM tenant_terms t WHERE t.tenant_id = ANY ($1::text[])
 ORDER BY t.tenant_id, t.effective_at;
 
 -- name: PlanVersions
@@ -17,10 +16,10 @@ SELECT p.plan, p.version, p.created_at, coalesce(p.apply, ''), coalesce(a.meter,
        coalesce(a.overflow_meter, a.ratio_meter, ''), coalesce(a.overflow_price, a.ratio_units, 0), coalesce(a.ratio_per, 1), a.per_subject,
        coalesce(a.expires_in_days, 0), coalesce(a.overage_at_period_end = 'preserve', false), a.alert_at
 FROM (SELECT DISTINCT t.plan
-      FROM unnest($1::text[]) AS k (tenant_id)
-      CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id
-    -- citus: AND o.tenant_id = ANY ($1::text[])
-    OFFSET 0) AS t) AS named
+      FROM unnest($1::text[]) AS k (tenant_id) -- plain
+      CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
+      -- citus: FROM tenant_terms t WHERE t.tenant_id = ANY ($1::text[])
+) AS named
 JOIN plans p ON p.plan = named.plan
 LEFT JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND a.meter = ANY ($2::text[])
     AND NOT a.gauge
@@ -32,10 +31,9 @@ ORDER BY p.plan, p.version;
 -- billing period may have begun under an earlier plan, so one such plan is enough.
 WITH named AS (
     SELECT DISTINCT t.plan
-    FROM unnest($1::text[]) AS k (tenant_id)
-    CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id
-    -- citus: AND o.tenant_id = ANY ($1::text[])
-    OFFSET 0) AS t
+    FROM unnest($1::text[]) AS k (tenant_id) -- plain
+    CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
+    -- citus: FROM tenant_terms t WHERE t.tenant_id = ANY ($1::text[])
 )
 SELECT p.plan, p.version, a.every, a.anchor, array_agg(a.meter)
 FROM named
